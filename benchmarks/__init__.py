@@ -1,0 +1,1 @@
+"""Measurements: `python -m benchmarks.train NAME` and its siblings write results/*.json."""
