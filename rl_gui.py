@@ -28,7 +28,7 @@ __all__ = ["STYLE", "create_renderer", "doctor", "improvement", "replay", "train
 def create_renderer(env, fps=None, figsize=(4, 3), mode="auto", record=False):
     """-> render; call `render(text="")` after every step to see the environment, with `text` as its caption.
 
-    env      an environment made with render_mode="rgb_array": plain, wrapped, or a vector env (its first member is shown)
+    env      an environment made with render_mode="rgb_array": plain, wrapped, or a vector env (shown: its first member)
     fps      steps per second to show; None: what the environment says of itself. Frames that come too late are dropped
     figsize  (width, height) in inches of 100 pixels
     mode     "auto"; or for MuJoCo "gl" (OpenGL) or "sketch" (needs none); "env" always calls env.render()
@@ -39,7 +39,7 @@ def create_renderer(env, fps=None, figsize=(4, 3), mode="auto", record=False):
 
 
 def replay(env, policy=None, seed=None, max_steps=1000, fps=None, mode="auto", figsize=(4, 3), caption=""):
-    """Run one episode -> a video that shows itself as the last line of a cell, with .episode_return, .steps, .save(path).
+    """Run one episode -> a video that shows itself as the last line of a cell; .episode_return, .steps, .save(path).
 
     env        made with render_mode="rgb_array"; of a vector env the first member is filmed
     policy     observation -> action (a number, array or tensor); None: random actions. A vector env: batch -> batch
@@ -54,7 +54,7 @@ def replay(env, policy=None, seed=None, max_steps=1000, fps=None, mode="auto", f
 def improvement(env, policies, seed=None, max_steps=300, fps=None, mode="auto", figsize=(4, 3)):
     """A video of a policy getting better: one episode for each of its checkpoints, one after the other.
 
-    policies   {label: policy}, for example {"untrained": p0, "after 100k steps": p1}; the label is written onto the frames
+    policies   {label: policy}, for example {"untrained": p0, "after 100k steps": p1}; the label is put onto the frames
     the rest   as in replay
     """
     return episodes.improvement(env, policies, seed, max_steps, fps, mode, figsize)
@@ -63,10 +63,10 @@ def improvement(env, policies, seed=None, max_steps=300, fps=None, mode="auto", 
 def training(total_steps, title=""):
     """-> progress; call `progress(step, episode_return=..., kl=..., ...)` as often as you like while training.
 
-    Shows a status line at most 5 times a second (steps, metrics, steps per second, time left) and learning curves at most
-    once a second, in one output that is still there when the notebook is reopened. Plain lines, 5 s apart, where nobody
-    watches. Any metric gets a panel; the usual ones are episode_return (drawn with a moving average), kl, clipfrac,
-    entropy and explained_variance. nan is left out. `progress.history[name]` is ([steps], [values]).
+    Shows a status line at most 5 times a second (steps, metrics, steps per second, time left) and learning curves at
+    most once a second, in one output that is still there when the notebook is reopened. Plain lines, 5 s apart, where
+    nobody watches. Any metric gets a panel; the usual ones are episode_return (drawn with a moving average), kl,
+    clipfrac, entropy and explained_variance. nan is left out. `progress.history[name]` is ([steps], [values]).
     Use it in a `with` block, or let the step reach total_steps, so that the last state is shown.
 
     total_steps  environment steps of the whole run

@@ -1,4 +1,4 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, on white in light and dark themes alike."""
+"""One look for all figures: colours that colour-blind readers can tell apart, on white in light and dark themes."""
 
 from pathlib import Path
 

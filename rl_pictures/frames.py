@@ -33,8 +33,8 @@ class EnvFrames:
     """Frames by env.render(), of the first member of a vector env."""
 
     def __init__(self, env):
-        # pygame greets on stdout when it is first imported, and SDL complains on stderr when it looks for a display that
-        # is not there. nbgrader gives 0 points to a cell that writes to stderr.
+        # pygame greets on stdout when it is first imported, and SDL complains on stderr when it looks for a display
+        # that is not there. nbgrader gives 0 points to a cell that writes to stderr.
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
             os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -66,7 +66,7 @@ def _name(env):
 
 
 def as_frame(picture):
-    """What render() gave -> uint8 [height, width, 3]; vector envs give a tuple of pictures, of which the first is taken."""
+    """What render() gave -> uint8 [height, width, 3]; of the tuple of pictures of a vector env, the first."""
     while isinstance(picture, (tuple, list)) and picture:
         picture = picture[0]
     frame = np.asarray(picture)

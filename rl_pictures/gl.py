@@ -1,5 +1,6 @@
 """Drawing with OpenGL in a process of its own, which may die or hang without harm."""
 
+import contextlib
 import os
 import queue
 import struct
@@ -95,7 +96,5 @@ def _end(process):
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
-        try:
+        with contextlib.suppress(OSError):
             stream.close()
-        except OSError:
-            pass

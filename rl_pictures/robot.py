@@ -4,13 +4,13 @@ The notebook's own process never touches OpenGL. A missing library or a missing 
 it, and a process that has drawn and then forks can hang its children; both would cost a student the whole notebook.
 """
 
+import contextlib
 import functools
 import sys
 from typing import Any, NamedTuple
 
 from rl_pictures.gl import GlDied, GlPainter, backends
 from rl_pictures.sketch import Sketcher
-
 
 # What gym.make_vec adds to the arguments of the environment itself.
 VECTOR_ONLY = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers")
@@ -92,10 +92,8 @@ class RobotFrames:
         self._size = size
         self._paint = Sketcher(robot.model, size)
         if backend is not None:
-            try:
+            with contextlib.suppress(GlDied):
                 self._paint = GlPainter(robot.model, backend, size)
-            except GlDied:
-                pass  # the sketch is there already
 
     def __call__(self):
         position = self._robot.position()

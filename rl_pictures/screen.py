@@ -9,7 +9,7 @@ import uuid
 def is_live():
     """Is a person watching this notebook run?
 
-    True in JupyterLab, Notebook, Colab and VS Code; False under nbclient, nbconvert and nbgrader, in scripts and in tests.
+    True in JupyterLab, Notebook, Colab and VS Code; False under nbclient, nbconvert and nbgrader, in scripts, in tests.
     The environment variable RL_GUI=live or RL_GUI=headless overrules the guess.
     """
     wish = os.environ.get("RL_GUI", "").lower()
@@ -38,7 +38,7 @@ class Screen:
         self._id = None
 
     def show(self, markup, text):
-        """markup: HTML that survives an untrusted notebook (inline styles, data URIs); text: the same in plain words."""
+        """markup: HTML that an untrusted notebook keeps (inline styles, data URIs); text: the same in plain words."""
         from IPython.display import display, update_display
 
         bundle = {"text/html": markup, "text/plain": text}

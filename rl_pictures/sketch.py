@@ -58,7 +58,7 @@ class Sketcher:
         return np.asarray(image.reduce(FINE))
 
     def _solids(self):
-        """Every geom as (its two ends [2, 3], radius, colour): a rod with round ends, which is what robots are made of."""
+        """Every geom as (its two ends [2, 3], radius, colour): a rod with round ends, as most parts of robots are."""
         model, data, solids = self._model, self._data, []
         for geom in self._geoms:
             size, axis = model.geom_size[geom], data.geom_xmat[geom].reshape(3, 3)
@@ -127,7 +127,8 @@ def _draw_floor(draw, camera, tiles=6):
             continue
         for i in range((x[j, 0] + y[j, 0]) % 2, x.shape[1] - 1, 2):
             corner = corners[j][i], corners[j][i + 1], corners[j + 1][i + 1], corners[j + 1][i]
-            if corner[1][0] > 0 and corner[0][0] < camera.width or corner[2][0] > 0 and corner[3][0] < camera.width:
+            across = [place[0] for place in corner]
+            if max(across) > 0 and min(across) < camera.width:
                 draw.polygon([tuple(place) for place in corner], fill=TILES[1])
 
 
