@@ -33,14 +33,17 @@ def build(strength="pointer"):
 
     strength   the strongest hint that students see: nudge, pointer or answer
     """
-    changed = _write(REFERENCE, reference(strength).encode())
-    for name in notebooks.assignments():
-        changed += _write(notebooks.RELEASES / f"{name}.ipynb", student_notebook(name).encode())
+    changed = [path for path, data in _generated(strength) if _write(path, data)]
     for name in notebooks.assignments():
         changed += _write(BUNDLES / f"{name}.zip", bundle(name))
     sums = "".join(f"{hashlib.sha256((BUNDLES / f'{name}.zip').read_bytes()).hexdigest()}  {name}.zip\n"
                    for name in notebooks.assignments())
     return changed + _write(BUNDLES / "SHA256SUMS", sums.encode())
+
+
+def stale(strength="pointer"):
+    """The generated files in the repository that are not what their sources give now."""
+    return [path for path, data in _generated(strength) if not path.exists() or path.read_bytes() != data]
 
 
 def expect(assignment, piece, cases, with_mistakes=True):
@@ -127,6 +130,12 @@ def bundle(name):
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
     return buffer.getvalue()
+
+
+def _generated(strength):
+    yield REFERENCE, reference(strength).encode()
+    for name in notebooks.assignments():
+        yield notebooks.RELEASES / f"{name}.ipynb", student_notebook(name).encode()
 
 
 def _equal(expected, value):

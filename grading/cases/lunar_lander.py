@@ -14,7 +14,7 @@ def networks(draw):
 
 def compute_advantages(draw):
     def case(name, T, N, terminated=(), truncated=None, **fixed):
-        return Case(name, rollout(draw, T, N, terminated, truncated, **fixed))
+        return Case(name, rollout(draw, T, N, terminated, truncated, **fixed), optional=truncated is not None)
 
     return [
         _pencil(),

@@ -1,0 +1,190 @@
+"""Where student code runs: the one seam between the judge and the process that it does not trust.
+
+    with Sandbox() as sandbox:
+        with sandbox.child() as child:
+            child.send({...}); child.receive(seconds)
+
+A child has its own empty folder, which is deleted with it, no standard streams, limits on time, memory, processes,
+files and output, and, where the grader runs as root, a user id of its own without any rights.
+"""
+
+import contextlib
+import itertools
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grading import notebooks, wire
+from grading.build import HELPERS
+
+FIRST_UID = 600_000  # far from the users of any system we know
+START_SECONDS = 120  # importing torch and gymnasium on a busy machine
+
+
+class SandboxError(RuntimeError):
+    """The sandbox itself does not work: an infrastructure fault, never the student's."""
+
+
+class ChildDied(Exception):
+    """The child went away, or sent something that is not an answer. .memory: it ran out of memory."""
+
+    def __init__(self, why, memory=False):
+        super().__init__(why)
+        self.memory = memory
+
+
+class TimedOut(Exception):
+    """The child did not answer in time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use."""
+
+    cpu_s: int = 20
+    memory_bytes: int = 2**30  # beyond what the imports have mapped
+    processes: int = 64  # threads count too
+    files: int = 256
+    file_bytes: int = 16 * 2**20
+
+
+class Sandbox:
+    """A zygote with torch imported, forked once for every child."""
+
+    def __init__(self, limits=None):
+        self.limits = limits or Limits()
+        self._zygote = None
+        self._uids = itertools.cycle(range(FIRST_UID + os.getpid() % 1000 * 1000, FIRST_UID + (os.getpid() % 1000 + 1) * 1000))
+
+    def __enter__(self):
+        self._home = Path(tempfile.mkdtemp(prefix="ppo-grading-"))
+        self._home.chmod(0o711)
+        self._start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def child(self):
+        """A fresh process for one submission. raises SandboxError where none can be had."""
+        if self._zygote.poll() is not None:
+            self._stop()
+            self._start()
+        ours, theirs = socket.socketpair()
+        folder = Path(tempfile.mkdtemp(dir=self._home))
+        uid = next(self._uids) if os.getuid() == 0 else 0
+        if uid:
+            os.chown(folder, uid, uid)
+        order = {"do": "fork", "folder": str(folder), "uid": uid, "limits": asdict(self.limits)}
+        with ours, theirs:
+            socket.send_fds(self._control, [wire.dumps(order)], [theirs.fileno()])
+            theirs.close()
+            pid = self._reply(30)["pid"]
+            child = Child(ours)
+            try:
+                yield child
+            finally:
+                self._control.sendall(wire.dumps({"do": "end", "pid": pid}))
+                child.ended = self._reply(30)
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _start(self):
+        home = self._home / "helpers"
+        if not home.exists():
+            home.mkdir()
+            for name in (*HELPERS, "grading/inside.py", "grading/wire.py"):
+                source = notebooks.ROOT / name
+                if source.is_dir():
+                    shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__"))
+                elif source.exists():
+                    shutil.copy(source, home / source.name)
+            _readable(home)
+        self._control, theirs = socket.socketpair()
+        clean = {"PATH": "/usr/bin:/bin", "HOME": str(self._home / "helpers"), "LANG": "C.UTF-8", "MPLBACKEND": "agg",
+                 "MUJOCO_GL": "disable", "SDL_VIDEODRIVER": "dummy", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
+                 "MPLCONFIGDIR": str(self._home / "mpl"), "PYGAME_HIDE_SUPPORT_PROMPT": "1", "RL_KIT_SHORT": "1",
+                 "NBGRADER_EXECUTION": "autograde"}
+        with theirs:
+            self._zygote = subprocess.Popen(
+                [sys.executable, "-u", "inside.py", str(theirs.fileno())], cwd=home, env=clean,
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=open(self._home / "zygote.log", "wb"))  # noqa: SIM115 - it belongs to the process
+        if not self._reply(START_SECONDS).get("ready"):
+            raise SandboxError("the sandbox did not start")
+
+    def _stop(self):
+        with contextlib.suppress(OSError):
+            self._control.close()
+        self._zygote.kill()
+        self._zygote.wait()
+
+    def _reply(self, seconds):
+        try:
+            return wire.loads(_read_line(self._control, bytearray(), time.monotonic() + seconds))
+        except (ChildDied, TimedOut, OSError, wire.Refused) as error:
+            log = (self._home / "zygote.log").read_text(errors="replace").strip().splitlines()
+            raise SandboxError(f"the sandbox's process does not answer ({error}); {log[-1] if log else 'no message'}") from None
+
+
+class Child:
+    """The judge's end of a child."""
+
+    def __init__(self, sock):
+        self._socket = sock
+        self._buffer = bytearray()
+        self.ended = None
+
+    def send(self, message, seconds=10):
+        """raises ChildDied, TimedOut: a child that does not read must not block the judge."""
+        self._socket.settimeout(max(seconds, 0.01))
+        try:
+            self._socket.sendall(wire.dumps(message))
+        except TimeoutError:
+            raise TimedOut from None
+        except OSError:
+            raise ChildDied("the process ended") from None
+
+    def receive(self, seconds):
+        """The next message. raises ChildDied, TimedOut, wire.Refused"""
+        return wire.loads(_read_line(self._socket, self._buffer, time.monotonic() + seconds))
+
+
+def _read_line(sock, buffer, deadline):
+    """One line, read with a deadline and a limit on its length; what came after it stays in the buffer."""
+    sock.setblocking(False)
+    searched = 0
+    while True:
+        end = buffer.find(b"\n", searched)
+        if end >= 0:
+            line = bytes(buffer[: end + 1])
+            del buffer[: end + 1]
+            return line
+        searched = len(buffer)
+        if len(buffer) > wire.MAX_LINE:
+            raise ChildDied("it sent more than an answer may hold")
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([sock], [], [], left)[0]:
+            raise TimedOut
+        try:
+            data = sock.recv(65536)
+        except (BlockingIOError, InterruptedError):
+            continue
+        except OSError:
+            data = b""
+        if not data:
+            raise ChildDied("the process ended")
+        buffer += data
+
+
+def _readable(folder):
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
