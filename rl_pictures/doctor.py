@@ -44,8 +44,14 @@ def examine():
 def _examine_opengl(problems, works):
     from rl_pictures.robot import working_backend
 
-    backend = working_backend()
     wish = os.environ.get("MUJOCO_GL", "")
+    try:
+        backend = working_backend()
+    except (ImportError, AttributeError, OSError, RuntimeError) as error:
+        # Importing mujoco already loads the library that MUJOCO_GL names, and fails in many ways without it.
+        fix = "unset MUJOCO_GL and restart the kernel" if wish else f"{sys.executable} -m pip install -U mujoco"
+        problems.append(f"mujoco cannot be imported with MUJOCO_GL={wish or 'unset'} ({error}): {fix}")
+        return
     if backend is None:
         fix = "apt-get install libegl1 libgl1" if sys.platform == "linux" else "update the graphics driver"
         problems.append(f"OpenGL does not work, robots are drawn as sketches: {fix}, then restart the kernel")
