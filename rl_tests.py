@@ -17,7 +17,7 @@ from pathlib import Path
 from rl_checks import engine
 from rl_checks.engine import Case
 from rl_checks.protocol import check_torch_tensor, run_tests
-from rl_checks.report import CheckFailed, Report, rows_of
+from rl_checks.report import CheckFailed, Report, merged, rows_of
 from rl_checks.values import decode
 
 __all__ = ["CheckFailed", "Report", "check_torch_tensor", "run_tests"]
@@ -41,7 +41,7 @@ def _check(assignment, pieces, target, title):
         cases, hints = visible_cases(assignment, name)
         findings, names, _ = engine.check(observers[name], target, cases)
         rows += rows_of(findings, names, hints)
-    report = Report(title, rows, time.perf_counter() - started)
+    report = Report(title, merged(rows), time.perf_counter() - started)
     report.show()
     if not report.passed:
         raise CheckFailed(report)

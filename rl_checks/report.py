@@ -6,7 +6,7 @@ strips everything else, and the card must be readable on a dark page and in nbgr
 """
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rl_checks import microscope
 from rl_checks.engine import FAILED, NOT_WRITTEN, PASSED, RAISED
@@ -215,21 +215,17 @@ def rows_of(findings, names, hints):
             blocks += [Hint(tuple(hints[name]), "your numbers equal what it gives") for name in names if hints.get(name)]
             told = True
         rows.append(Row(FAILED, title, messages[0], tuple(blocks)))
-    return _once(rows)
+    return merged(rows)
 
 
-def _once(rows):
-    """The same error in every case is said once."""
-    merged = []
+def merged(rows):
+    """The rows with those that say the same told once: a class instead of a function fails every case alike."""
+    groups = {}
     for row in rows:
-        twin = next((i for i, other in enumerate(merged) if row.status == RAISED == other.status
-                     and row.summary == other.summary and row.blocks == other.blocks), None)
-        if twin is None:
-            merged.append(row)
-        elif "(and " not in merged[twin].title:
-            count = sum(r.status == RAISED and r.summary == row.summary and r.blocks == row.blocks for r in rows) - 1
-            merged[twin] = Row(RAISED, f"{merged[twin].title} (and {count} more)", row.summary, row.blocks)
-    return merged
+        alike = (row.status, row.summary, row.blocks) if row.status in (FAILED, RAISED) else len(groups)
+        groups.setdefault(alike, []).append(row)
+    return [group[0] if len(group) == 1 else
+            replace(group[0], title=f"{group[0].title} (and {len(group) - 1} more)") for group in groups.values()]
 
 
 def _row_html(row):
