@@ -42,6 +42,8 @@ class Submission:
 def read(path, student, release):
     """The Submission in the file `path`; `release` is the released notebook."""
     try:
+        if path.is_symlink() or path.parent.is_symlink():
+            return _unreadable(student, path, "it is a link to somewhere else")
         if not path.is_file():
             others = sorted(p.name for p in path.parent.glob("*.ipynb"))[:5] if path.parent.is_dir() else []
             seen = f"; the folder holds {', '.join(others)}" if others else ""
@@ -58,7 +60,10 @@ def read(path, student, release):
     cells = _cells(document)
     if cells is None:
         return _unreadable(student, path, "it is JSON, but not a notebook with a list of cells")
-    return _take(student, cells, release, hashlib.sha256(data).hexdigest())
+    taken = _take(student, cells, release, hashlib.sha256(data).hexdigest())
+    if not taken.answers:  # a 0 would hide that it is another notebook
+        return _unreadable(student, path, "none of this assignment's answer cells is in it")
+    return taken
 
 
 def rebuild(release, submission):

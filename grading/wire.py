@@ -30,6 +30,8 @@ def pack(value):
         name = str(value.dtype).removeprefix("torch.")
         if name not in _DTYPES:
             raise Refused(f"a tensor of dtype {name} cannot be handed in")
+        if value.layout is not torch.strided:
+            raise Refused(f"a tensor of layout {value.layout} cannot be handed in")
         array = value.detach().cpu().contiguous().numpy()
         return {"tensor": name, "shape": list(value.shape), "bytes": base64.b64encode(array.tobytes()).decode()}
     if isinstance(value, float) and not math.isfinite(value):
