@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rl_checks import engine
@@ -40,7 +41,8 @@ def _check(assignment, pieces, target, title):
     for name in pieces:
         cases, hints = visible_cases(assignment, name)
         findings, names, _ = engine.check(observers[name], target, cases)
-        rows += rows_of(findings, names, hints)
+        told = rows_of(findings, names, hints)
+        rows += told if len(pieces) == 1 else [replace(row, title=f"{name}: {row.title}") for row in told]
     report = Report(title, merged(rows), time.perf_counter() - started)
     report.show()
     if not report.passed:

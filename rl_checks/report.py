@@ -50,12 +50,14 @@ class Table:
                          for mark, line in zip(marks, lines))
 
     def as_html(self):
-        def row(cells, tag, weight):
-            style = f"{INK};padding:1px 10px;text-align:right;font-weight:{weight};border:0"
-            return "<tr>" + "".join(f'<{tag} style="{style}">{html.escape(str(cell))}</{tag}>' for cell in cells) + "</tr>"
-        body = "".join(row(cells, "td", 700 if i == self.bold else 400) for i, cells in enumerate(self.rows))
-        return (f'<table style="{MONO};border-collapse:collapse;background:#f7f7f7;margin:6px 0">'
-                f'{row(self.header, "th", 700)}{body}</table>')
+        def row(cells, tag, weight, paper):
+            style = f"{INK};background:{paper};padding:1px 10px;text-align:right;font-weight:{weight};border:0"
+            cells = "".join(f'<{tag} style="{style}">{html.escape(str(cell))}</{tag}>' for cell in cells)
+            return f'<tr style="background:{paper}">{cells}</tr>'
+        body = "".join(row(cells, "td", *(700, "#ffe9cc") if i == self.bold else (400, "#f7f7f7"))
+                       for i, cells in enumerate(self.rows))
+        return (f'<table style="{MONO};border-collapse:collapse;margin:6px 0">'
+                f'{row(self.header, "th", 700, "#ececec")}{body}</table>')
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ class Map:
 
     def as_html(self):
         cell = "border:1px solid #b5b5b5;width:19px;height:17px;padding:0;text-align:center"
-        head = "".join(f'<td style="{INK};padding:0;text-align:center;border:0">{t}</td>' for t in range(len(self.shades[0])))
-        rows = [f'<tr><td style="{INK};padding:0 6px;border:0">env \\ t</td>{head}</tr>']
+        # A dark theme colours every other row of a table: each cell brings its own paper.
+        label = f"{INK};background:#ffffff;border:0;text-align:right"
+        head = "".join(f'<td style="{label};padding:0 2px">{t}</td>' for t in range(len(self.shades[0])))
+        rows = [f'<tr style="background:#ffffff"><td style="{label};padding:0 6px">env \\ t</td>{head}</tr>']
         for env, (shades, marks) in enumerate(zip(self.shades, self.marks)):
             cells = ""
             for t, (shade, mark) in enumerate(zip(shades, marks)):
@@ -84,7 +88,7 @@ class Map:
                 frame = "outline:2px solid #000000;" if (t, env) == self.focus else ""
                 sign = ("✕" if (t, env) == self.focus else "") + mark
                 cells += f'<td style="{cell};{frame}background:{paper};color:{ink}">{sign}</td>'
-            rows.append(f'<tr><td style="{INK};padding:0 6px;text-align:right;border:0">{env}</td>{cells}</tr>')
+            rows.append(f'<tr style="background:#ffffff"><td style="{label};padding:0 6px">{env}</td>{cells}</tr>')
         caption = "|error| over (env, t). Darker = larger, blank = right, ✕ = where it starts, | = an episode ends there."
         return (f'<div style="{QUIET}">{caption}</div><table style="{MONO};font-size:12px;border-collapse:collapse;'
                 f'background:#ffffff;margin:4px 0">{"".join(rows)}</table>')
@@ -159,8 +163,9 @@ class Report:
         edge = next((BADGES[status][1] for status in (FAILED, RAISED, NOT_WRITTEN)
                      if any(row.status == status for row in self.rows)), BADGES[PASSED][1])
         quiet = f" · {html.escape(self.title)}" + (f" · {self.seconds:.2f} s" if self.seconds else "")
+        first = next((row for row in self.rows if row.blocks and row.status != PASSED), None)
         head = f'<div style="font-size:15px;margin-bottom:4px"><b>{self.headline}</b><span style="{QUIET}">{quiet}</span></div>'
-        return f'<div style="{CARD.format(edge=edge)}">{head}{"".join(_row_html(row) for row in self.rows)}</div>'
+        return f'<div style="{CARD.format(edge=edge)}">{head}{"".join(_row_html(row, row is first) for row in self.rows)}</div>'
 
     def show(self):
         """Displays the report: HTML in a notebook, text elsewhere."""
@@ -196,7 +201,7 @@ def rows_of(findings, names, hints):
     """One row per case; the microscope and the hint stand once, in the first row that failed."""
     rows, told = [], False
     for finding in findings:
-        title = f"{finding.piece.name}: {finding.case.name}"
+        title = finding.case.name
         if finding.status == NOT_WRITTEN:
             if not any(row.status == NOT_WRITTEN for row in rows):
                 rows.append(Row(NOT_WRITTEN, finding.piece.name, finding.error or "not written yet"))
@@ -228,7 +233,7 @@ def merged(rows):
             replace(group[0], title=f"{group[0].title} (and {len(group) - 1} more)") for group in groups.values()]
 
 
-def _row_html(row):
+def _row_html(row, unfolded):
     label, paper, ink = BADGES[row.status]
     badge = (f'<span style="background:{paper};color:{ink};padding:1px 8px;border-radius:3px;font-weight:700;'
              f'display:inline-block;min-width:72px;text-align:center">{label}</span>')
@@ -236,7 +241,7 @@ def _row_html(row):
     line = f'{badge} {title} <span style="{QUIET}">{html.escape(_short(row.summary))}</span>'
     if not row.blocks:
         return f'<div style="border-top:1px solid #dddddd;padding:5px 0 5px 16px">{line}</div>'
-    return (f'<details open style="border-top:1px solid #dddddd;padding:5px 0"><summary style="{INK}">{line}</summary>'
+    return (f'<details{" open" * unfolded} style="border-top:1px solid #dddddd;padding:5px 0"><summary style="{INK}">{line}</summary>'
             f'<div style="margin:4px 0 8px 20px">{"".join(block.as_html() for block in row.blocks)}</div></details>')
 
 
