@@ -18,11 +18,11 @@ The rooms behind this face are in the package rl_pictures/, which travels with i
 
 from rl_pictures import episodes
 from rl_pictures.doctor import doctor
-from rl_pictures.figures import STYLE, use_style
+from rl_pictures.figures import explore, use_style
 from rl_pictures.live import Renderer
 from rl_pictures.progress import Training
 
-__all__ = ["STYLE", "create_renderer", "doctor", "improvement", "replay", "training", "use_style"]
+__all__ = ["create_renderer", "doctor", "explore", "improvement", "replay", "training", "use_style"]
 
 
 def create_renderer(env, fps=None, figsize=(4, 3), mode="auto", record=False):

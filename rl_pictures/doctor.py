@@ -35,9 +35,7 @@ def examine():
     elif is_live():
         works.append("live pictures are on")
     else:
-        problems.append(
-            "nobody seems to watch this notebook, so live pictures are off: set RL_GUI=live if that is wrong"
-        )
+        problems.append("nobody seems to watch this notebook, so live pictures are off: set RL_GUI=live if that is wrong")
     return problems, works
 
 

@@ -43,9 +43,7 @@ class GlPainter:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "MUJOCO_GL": backend}
-            if backend
-            else {k: v for k, v in os.environ.items() if k != "MUJOCO_GL"},
+            env={**os.environ, "MUJOCO_GL": backend} if backend else {k: v for k, v in os.environ.items() if k != "MUJOCO_GL"},
         )
         self._frames = queue.Queue()
         self.close = weakref.finalize(self, _end, self._process)

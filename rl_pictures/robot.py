@@ -61,9 +61,7 @@ def robot_source(robot, mode, size):
     """-> frame source for `robot`; raises ValueError if mode is gl and no OpenGL works here."""
     backend = None if mode == "sketch" else working_backend()
     if backend is None and mode == "gl":
-        raise ValueError(
-            'mode="gl": no OpenGL works here. rl_gui.doctor() says what to install; mode="sketch" needs none.'
-        )
+        raise ValueError('mode="gl": no OpenGL works here. rl_gui.doctor() says what to install; mode="sketch" needs none.')
     return RobotFrames(robot, backend, size)
 
 

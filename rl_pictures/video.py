@@ -36,9 +36,7 @@ class Recorder:
         width, height = self._size
         raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{self.fps:g}", "-i", "-"]
         command = _ffmpeg(raw, Path(self._folder.name) / "0.mp4", *LADDER[0])
-        self._encoder = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._encoder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def finish(self, about=""):
         """-> Replay of all frames so far; the next frame begins a new recording."""

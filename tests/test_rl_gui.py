@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 import gymnasium as gym
+import matplotlib.style
 import numpy as np
 import pytest
 from PIL import Image
 
 import rl_gui
-from rl_pictures import live, progress, robot, screen, video
+from rl_pictures import figures, live, progress, robot, screen, video
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -185,9 +186,7 @@ def test_every_frame_replaces_the_one_before(monkeypatch):
     calls = []
     monkeypatch.setenv("RL_GUI", "live")
     monkeypatch.setattr(IPython.display, "display", lambda *_, display_id, **__: calls.append(("new", display_id)))
-    monkeypatch.setattr(
-        IPython.display, "update_display", lambda *_, display_id, **__: calls.append(("same", display_id))
-    )
+    monkeypatch.setattr(IPython.display, "update_display", lambda *_, display_id, **__: calls.append(("same", display_id)))
     render = rl_gui.create_renderer(PaintedEnv(), fps=20)
     for _ in range(4):
         render()
@@ -477,32 +476,33 @@ def test_doctor_prints_one_line_with_a_fix_per_problem(monkeypatch, capsys):
     assert "sketches" in problems[1] and "restart the kernel" in problems[1]
 
 
-def test_the_colours_of_figures_stand_out_from_white_and_from_each_other():
-    import matplotlib
-
-    cycle = matplotlib.rc_params_from_file(rl_gui.STYLE, use_default_template=False)["axes.prop_cycle"]
-    colours = [matplotlib.colors.to_rgb("#" + entry["color"].lstrip("#")) for entry in cycle]
-    assert all(_contrast(colour, (1, 1, 1)) >= 3.0 for colour in colours)
-    assert len({str(entry["linestyle"]) for entry in cycle}) == len(colours)
+def test_the_colours_of_figures_stand_out_from_white_and_are_not_alone():
+    colours = figures.LINES["color"]
+    assert all(_contrast(colour) >= 3.0 for colour in colours)
+    assert len({str(dashes) for dashes in figures.LINES["linestyle"]}) == len(colours)
 
 
-def _contrast(colour, other):
-    """The contrast ratio of WCAG 2.2, 1.4.3."""
-
-    def luminance(rgb):
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    lighter, darker = sorted((luminance(colour), luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
+def _contrast(colour):
+    """The contrast ratio against white of WCAG 2.2, 1.4.3."""
+    rgb = matplotlib.colors.to_rgb(colour)
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
 
 
 def test_text_of_figures_has_a_contrast_of_at_least_4_5():
-    import matplotlib
-
-    style = matplotlib.rc_params_from_file(rl_gui.STYLE, use_default_template=False)
     for name in ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"):
-        assert _contrast(matplotlib.colors.to_rgb("#" + style[name].lstrip("#")), (1, 1, 1)) >= 4.5, name
+        assert _contrast(figures.STYLE[name]) >= 4.5, name
+
+
+def test_matplotlib_knows_every_setting_of_the_style():
+    with matplotlib.style.context(figures.STYLE):
+        assert matplotlib.rcParams["figure.facecolor"] == "white"
+
+
+def test_a_figure_to_explore_is_drawn_once_where_there_are_no_sliders(unwatched):
+    drawn = []
+    rl_gui.explore(lambda **numbers: drawn.append(numbers), step=(0.0, 4.0, 2.0), theta=(-6.0, 6.0, 0.0))
+    assert drawn == [{"step": 2.0, "theta": 0.0}]
 
 
 def test_learning_curves_are_a_picture_of_bounded_size():
