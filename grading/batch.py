@@ -8,6 +8,7 @@ import io
 import multiprocessing
 import os
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -42,7 +43,7 @@ def grade(folder, assignment, out, workers=None, progress=None):
     out.mkdir(parents=True, exist_ok=True)
     submissions = {name: intake.read(folder / name / f"{assignment}.ipynb", printable(name), release) for name in students}
     verdicts = judge_all(list(submissions.values()), assignment, secret, workers, progress)
-    write_results(out, assignment, verdicts, {s.student: intake.rebuild(release, s) for s in submissions.values()})
+    write_results(out, assignment, verdicts, list(submissions.values()))
     return verdicts
 
 
@@ -106,19 +107,21 @@ def course_secret():
     return SECRET_FILE.read_text().strip().encode()
 
 
-def write_results(out, assignment, verdicts, rebuilt):
-    """grades.csv, gradebook.db and feedback/ in OUT."""
-    from grading import gradebook
+def write_results(out, assignment, verdicts, submissions, timestamps=None):
+    """grades.csv, gradebook.db, course/ and feedback/ in OUT."""
+    from grading import feedback, gradebook
+    release = _released(assignment)
     judged = [v for v in verdicts if v.status != INFRASTRUCTURE]
-    failed = gradebook.write(out, assignment, judged, rebuilt)
-    for verdict in verdicts:
+    rebuilt = {s.student: intake.rebuild(release, s) for s in submissions}
+    failed = gradebook.write(out, assignment, judged, rebuilt, timestamps)
+    shutil.rmtree(out / "feedback", ignore_errors=True)
+    (out / "feedback").mkdir()
+    for verdict, submission in zip(verdicts, submissions):
         if verdict.student in failed:
             verdict.status = INFRASTRUCTURE
             verdict.notes.append(failed[verdict.student])
-        if verdict.status == INFRASTRUCTURE:
-            page = f"<!doctype html><meta charset=utf-8><title>{assignment}</title><p>This submission could not be " \
-                   f"graded, through no fault of yours: {html.escape('; '.join(verdict.notes))}</p>\n"
-            (out / "feedback" / f"{verdict.student}.html").write_text(page, encoding="utf-8")
+        page = feedback.page(verdict, submission.answers)
+        (out / "feedback" / f"{verdict.student}.html").write_text(page, encoding="utf-8")
     (out / "grades.csv").write_text(grades_csv(assignment, verdicts), encoding="utf-8")
 
 
@@ -149,7 +152,8 @@ class Progress:
     def __call__(self, done, total, verdict):
         seconds = time.monotonic() - self._started
         left = seconds / done * (total - done)
-        line = f"{done}/{total} submissions, {done / seconds * 60:.0f} a minute, {left:.0f} s left: {verdict.student} {verdict.status}"
+        line = (f"{done}/{total} submissions, {done / seconds * 60:.0f} a minute, {left:.0f} s left: "
+                f"{verdict.student} {verdict.status}")
         if sys.stdout.isatty():
             print(f"\r\033[K{line[:110]}", end="\n" if done == total else "", flush=True)
         elif done == total or done % max(1, total // 10) == 0:
@@ -162,6 +166,7 @@ _worker = {}
 def _start_worker(assignment, secret, home):
     import torch
     torch.set_num_threads(1)
+    _worker["assignment"] = assignment
     tempfile.tempdir = home  # the parent cleans up after a worker that was killed
     try:
         _worker["sandbox"] = sandbox = Sandbox().__enter__()
@@ -172,7 +177,7 @@ def _start_worker(assignment, secret, home):
 
 def _work(submission):
     if "judge" not in _worker:
-        return infrastructure(submission.student, notebooks.assignments()[0], _worker["error"])
+        return infrastructure(submission.student, _worker["assignment"], _worker["error"])
     return _worker["judge"].judge(submission)
 
 

@@ -118,9 +118,8 @@ def _limit(name, value):
 def _serve(questions):
     reader = questions.makefile("rb")
     job = wire.loads(reader.readline())
-    from rl_checks import engine
-
     import rl_tests
+    from rl_checks import engine
     pieces = rl_tests.observers_of(job["assignment"])
     namespace = _namespace()
     for cell_id, source in job["cells"]:

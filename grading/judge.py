@@ -177,6 +177,8 @@ class _Trial:
             observation = self._observation(message)
             if observation is None and case.optional:
                 continue
+            if observation is not None and OUT_OF_MEMORY.search(observation.error):
+                return self.judge.verdict_on(piece, [(case, observation)], self.cell_errors.get(piece))
             seen.append((case, observation or engine.Observation(engine.RAISED, error="the question was not answered")))
         return self.judge.verdict_on(piece, seen, self.cell_errors.get(piece))
 

@@ -119,14 +119,15 @@ def test_a_lone_surrogate_can_be_written_afterwards(tmp_path):
 
 def test_metadata_of_any_kind_is_survived(tmp_path):
     def edit(cells):
-        for i, junk in enumerate((None, 3, [], {"nbgrader": 3}, {"nbgrader": {"grade_id": [1]}}, {"nbgrader": {"grade_id": {}}})):
+        for i, junk in enumerate((None, 3, [], {"nbgrader": 3}, *({"nbgrader": {"grade_id": x}} for x in ([1], {}, 1)))):
             cells.insert(i, {"cell_type": "code", "metadata": junk, "source": "x"})
         cells += [None, 3, "text", []]
     assert read(tmp_path, edited(edit)).answers == answers()
 
 
 def test_format_three_is_read(tmp_path):
-    cells = [{"cell_type": "code", "input": answers()[name], "metadata": {"nbgrader": {"grade_id": name}}} for name in answers()]
+    cells = [{"cell_type": "code", "input": source, "metadata": {"nbgrader": {"grade_id": name}}}
+             for name, source in answers().items()]
     assert read(tmp_path, json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]})).answers == answers()
 
 

@@ -45,7 +45,7 @@ def test_a_file_that_is_not_there_or_not_readable_is_not_run(status):
 
 
 @pytest.mark.parametrize("code", ["while True:\n    pass", "import time\ntime.sleep(1e6)",
-                                  "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\nwhile True:\n    pass"])
+                                  "import signal\nsignal.pthread_sigmask(0, range(1, 32))\nwhile True:\n    pass"])
 def test_a_cell_that_does_not_end_costs_its_own_piece(code):
     verdict = judge().judge(submission(**after(code)))
     assert verdict.status == TIMEOUT and scores(verdict) == {FIRST: 0, SECOND: 4}
@@ -58,7 +58,7 @@ def test_a_call_that_does_not_end_costs_its_own_piece():
 
 
 def test_two_loops_end_within_the_total_budget():
-    verdict = judge().judge(submission(**{name: "while True:\n    pass" for name in answers()}))
+    verdict = judge().judge(submission(**dict.fromkeys(answers(), "while True:\n    pass")))
     assert verdict.status == TIMEOUT and verdict.score == 0 and verdict.seconds < 12
 
 
@@ -78,12 +78,13 @@ def test_an_exit_that_python_can_catch_costs_at_most_its_piece(code):
 @pytest.mark.parametrize("code", ["x = bytearray(2**33)", "x = [bytearray(2**26) for _ in range(200)]",
                                   "import torch; x = torch.ones(2**33)"])
 def test_memory_beyond_the_limit_is_a_status_of_its_own(code):
-    verdict = judge().judge(submission(**inside(code)))
+    verdict = judge(8.0, 20.0).judge(submission(**inside(code)))  # pages are slow to come by on a busy machine
     assert verdict.status == MEMORY and scores(verdict) == {FIRST: 6, SECOND: 0}
 
 
 def test_endless_recursion_costs_its_piece():
-    verdict = judge().judge(submission(**inside("return self.compute_loss(states, actions, advantages, critic_targets, log_probs_old)")))
+    again = "return self.compute_loss(states, actions, advantages, critic_targets, log_probs_old)"
+    verdict = judge().judge(submission(**inside(again)))
     assert scores(verdict) == {FIRST: 6, SECOND: 0}
 
 
@@ -111,7 +112,7 @@ def test_a_helper_in_a_cell_of_ones_own_is_explained():
 
 @pytest.mark.parametrize("code", [
     "import torch.distributions as d; d.Categorical(probs=torch.ones(2)).sample()", "import torch.optim; torch.optim.Adam",
-    "import numpy.random as r; r.default_rng(0).normal()", "import dataclasses, collections, itertools, math, typing, functools",
+    "import numpy.random as r; r.default_rng(0).normal()", "import dataclasses, collections, itertools, functools",
     "import statistics, fractions, scipy.signal", "import torch.nn.functional as F; F.softmax(torch.ones(2), 0)",
     "import gymnasium; gymnasium.make('CartPole-v1').reset(seed=1)", "import matplotlib.pyplot as plt; plt.plot([1, 2])",
     "import tempfile; tempfile.TemporaryFile().write(b'1')", "open('mine.txt', 'w').write('1')"])

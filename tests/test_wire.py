@@ -39,7 +39,8 @@ def tensor(dtype="float32", shape=(1,), data=b"\0\0\0\0"):
 
 HOSTILE = {
     "unknown dtype": tensor("object"), "dtype that is no text": tensor(3), "negative size": tensor(shape=(-1,)),
-    "size that is a bool": tensor(shape=(True,)), "size that is a float": tensor(shape=(1.0,)), "shape of text": tensor(shape="1"),
+    "size that is a bool": tensor(shape=(True,)), "size that is a float": tensor(shape=(1.0,)),
+    "shape of text": tensor(shape="1"),
     "shape of nine dimensions": tensor(shape=(1,) * 9), "too many numbers": tensor(shape=(2**19, 2**19)),
     "too many bytes": tensor(data=b"\0" * 8), "too few bytes": tensor(data=b""), "not base64": tensor(data="@@@@"),
     "bytes that are a list": tensor(data=[0]), "not ascii": tensor(data="ä"), "an extra key": {**tensor(), "x": 1},
