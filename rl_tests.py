@@ -34,6 +34,96 @@ def test_ppo(PPO, only=None):
     return _check("02_lunar_lander", [only] if only else pieces, PPO, f"PPO.{only}" if only else "PPO")
 
 
+def test_agent_init(Agent):
+    """03: the class Agent."""
+    return _check("03_ppo_details", ["agent_init"], Agent, "Agent")
+
+
+def test_compute_advantages(compute_advantages):
+    """03: advantages by GAE."""
+    return _check("03_ppo_details", ["compute_advantages"], compute_advantages, "compute_advantages")
+
+
+def test_minibatch_indexes(minibatch_indexes):
+    """03: how a batch is dealt into minibatches."""
+    return _check("03_ppo_details", ["minibatch_indexes"], minibatch_indexes, "minibatch_indexes")
+
+
+def test_make_minibatches(make_minibatches):
+    """03: minibatches with all their fields."""
+    return _check("03_ppo_details", ["make_minibatches"], make_minibatches, "make_minibatches")
+
+
+def test_calc_policy_loss(calc_policy_loss):
+    """03: the clipped policy loss, value and gradient."""
+    return _check("03_ppo_details", ["calc_policy_loss"], calc_policy_loss, "calc_policy_loss")
+
+
+def test_calc_value_function_loss(calc_value_function_loss):
+    """03: the critic's loss, value and gradient."""
+    return _check("03_ppo_details", ["calc_value_function_loss"], calc_value_function_loss, "calc_value_function_loss")
+
+
+def test_calc_entropy_loss(calc_entropy_loss):
+    """03: the entropy bonus, value and gradient."""
+    return _check("03_ppo_details", ["calc_entropy_loss"], calc_entropy_loss, "calc_entropy_loss")
+
+
+def test_ppo_scheduler(PPOScheduler):
+    """03: the class PPOScheduler."""
+    return _check("03_ppo_details", ["ppo_scheduler"], PPOScheduler, "PPOScheduler")
+
+
+def test_make_optimizer(make_optimizer):
+    """03: Adam and its scheduler."""
+    return _check("03_ppo_details", ["make_optimizer"], make_optimizer, "make_optimizer")
+
+
+def test_calc_old_approx_kl(calc_old_approx_kl):
+    """03: the plain estimate of the KL."""
+    return _check("03_ppo_details", ["calc_old_approx_kl"], calc_old_approx_kl, "calc_old_approx_kl")
+
+
+def test_calc_approx_kl(calc_approx_kl):
+    """03: the better estimate of the KL."""
+    return _check("03_ppo_details", ["calc_approx_kl"], calc_approx_kl, "calc_approx_kl")
+
+
+def test_calc_clipfrac(calc_clipfrac):
+    """03: the clipped share."""
+    return _check("03_ppo_details", ["calc_clipfrac"], calc_clipfrac, "calc_clipfrac")
+
+
+def test_calc_explained_variance(calc_explained_variance):
+    """03: what the critic explains."""
+    return _check("03_ppo_details", ["calc_explained_variance"], calc_explained_variance, "calc_explained_variance")
+
+
+def test_calc_entropy(calc_entropy):
+    """03: the policy's mean entropy."""
+    return _check("03_ppo_details", ["calc_entropy"], calc_entropy, "calc_entropy")
+
+
+def test_rollout_phase(rollout_phase):
+    """03: collecting a rollout, in scripted environments."""
+    return _check("03_ppo_details", ["rollout_phase"], rollout_phase, "rollout_phase")
+
+
+def test_learning_phase(learning_phase):
+    """03: learning from a rollout, with stand-ins for the losses."""
+    return _check("03_ppo_details", ["learning_phase"], learning_phase, "learning_phase")
+
+
+def test_continuous_agent_init(ContinuousAgent):
+    """03: bonus, the class ContinuousAgent."""
+    return _check("03_ppo_details", ["continuous_agent_init"], ContinuousAgent, "ContinuousAgent")
+
+
+def test_compute_advantages_without_loop(compute_advantages_without_loop):
+    """03: bonus, GAE without a loop over t."""
+    return _check("03_ppo_details", ["compute_advantages_without_loop"], compute_advantages_without_loop, "compute_advantages_without_loop")
+
+
 def _check(assignment, pieces, target, title):
     """Checks `target` as each of the pieces, shows the report and returns it, or raises CheckFailed."""
     observers = observers_of(assignment)

@@ -49,6 +49,6 @@ def mistakes_of(assignment, piece):
 
 def version(piece, solution, wrong):
     """`wrong` in the place where the piece's observer looks: itself, or the solution's class with that method."""
-    if piece.target and piece.target != piece.name:
+    if piece.target and piece.target != piece.name and not isinstance(wrong, type):
         return type(solution.__name__, (solution,), {piece.name: wrong})
     return wrong

@@ -1,0 +1,5 @@
+"""Known mistakes of 03_ppo_details."""
+
+from grading.mistakes import Book
+
+MISTAKES = Book()
