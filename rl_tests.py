@@ -121,7 +121,8 @@ def test_continuous_agent_init(ContinuousAgent):
 
 def test_compute_advantages_without_loop(compute_advantages_without_loop):
     """03: bonus, GAE without a loop over t."""
-    return _check("03_ppo_details", ["compute_advantages_without_loop"], compute_advantages_without_loop, "compute_advantages_without_loop")
+    piece = "compute_advantages_without_loop"
+    return _check("03_ppo_details", [piece], compute_advantages_without_loop, piece)
 
 
 def _check(assignment, pieces, target, title):

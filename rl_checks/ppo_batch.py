@@ -143,7 +143,7 @@ def _few(rows):
 def _dealer(deals, own):
     """Stands in for minibatch_indexes: deals prepared orders, in the kind of array that the student's own gives."""
     try:
-        kind = type(list(own(4, 2))[0])
+        kind = type(next(iter(own(4, 2))))
     except Exception:
         kind = torch.Tensor
     turn = iter(range(10**6))

@@ -20,7 +20,8 @@ def calc_policy_loss(draw):
         case("ratio below the range, advantages of both signs", BELOW * 4, (1, -1, -1, 1, 1, 1, -1, -1)),
         case("everything at once", INSIDE + ABOVE + BELOW + ABOVE + BELOW + INSIDE,
              (1, -1, 1, -1, 1, -1, -1, 1, -1, 1, 1, 1)),
-        case("all advantages are large and positive", ABOVE + BELOW + INSIDE + ABOVE, (1, -1, 1, -1, -1, 1, 1, -1), offset=32.0),
+        case("all advantages are large and positive", ABOVE + BELOW + INSIDE + ABOVE, (1, -1, 1, -1, -1, 1, 1, -1),
+             offset=32.0),
         case("a wide clip range", (1.25, 1.5, 0.75, 0.5, 2.5, 0.25), (1, -1, -1, 1, 1, -1), clip_coef=0.625),
         _equal_advantages(draw),
     ]

@@ -43,7 +43,8 @@ def compute_advantages(draw):
 
 
 def compute_advantages_without_loop(draw):
-    return compute_advantages(draw)[1:] + [Case("a long rollout", rollout(draw, 96, 2, [(30, 0), (31, 1), (70, 1)], [0]))]
+    long = Case("a long rollout", rollout(draw, 96, 2, [(30, 0), (31, 1), (70, 1)], [0]))
+    return [*compute_advantages(draw)[1:], long]
 
 
 def _pencil():
