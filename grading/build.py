@@ -22,6 +22,7 @@ from rl_checks.values import encode
 
 REFERENCE = notebooks.ROOT / "reference.json"
 BUNDLES = notebooks.ROOT / "build" / "bundles"
+STAMP = notebooks.ROOT / "build" / "fingerprint"
 # What a student gets beside the notebook.
 HELPERS = ("rl_tests.py", "rl_gui.py", "rl_envs.py", "probe_envs.py", "rl_checks", "rl_pictures", "reference.json")
 MISTAKE_DIGITS = 6  # enough to tell two mistakes apart; engine.SAME_MISTAKE is looser
@@ -39,6 +40,15 @@ def build(strength="pointer"):
     sums = "".join(f"{hashlib.sha256((BUNDLES / f'{name}.zip').read_bytes()).hexdigest()}  {name}.zip\n"
                    for name in notebooks.assignments())
     return changed + _write(BUNDLES / "SHA256SUMS", sums.encode())
+
+
+def build_if_needed():
+    """build(), unless neither what it reads nor what it wrote has changed since the last time."""
+    if STAMP.exists() and STAMP.read_text() == _fingerprint():
+        return []
+    changed = build()
+    STAMP.write_text(_fingerprint())
+    return changed
 
 
 def stale(strength="pointer"):
@@ -118,8 +128,9 @@ def bundle(name):
     files = {f"{name}.ipynb": (notebooks.RELEASES / f"{name}.ipynb").read_bytes()}
     for helper in HELPERS:
         path = notebooks.ROOT / helper
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.exists() else []:
-            files[file.relative_to(notebooks.ROOT).as_posix()] = file.read_bytes()
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and file.suffix != ".pyc":
+                files[file.relative_to(notebooks.ROOT).as_posix()] = file.read_bytes()
     files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n"
                                   for path, data in sorted(files.items())).encode()
     buffer = io.BytesIO()
@@ -136,6 +147,20 @@ def _generated(strength):
     yield REFERENCE, reference(strength).encode()
     for name in notebooks.assignments():
         yield notebooks.RELEASES / f"{name}.ipynb", student_notebook(name).encode()
+
+
+def _fingerprint():
+    """A hash over all that a build reads and writes."""
+    read = [*HELPERS, "solutions", "grading"]
+    written = ["notebooks", "build/bundles"]
+    digest = hashlib.sha256()
+    for name in read + written:
+        path = notebooks.ROOT / name
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and file.suffix != ".pyc":
+                digest.update(f"{file.relative_to(notebooks.ROOT)}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _equal(expected, value):

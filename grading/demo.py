@@ -31,7 +31,7 @@ class Expectation:
 def run(out, workers=None):
     """Builds, makes the class, grades it, prints the gradebook. Returns the exit status."""
     out = Path(out)
-    changed = build.build()
+    changed = build.build_if_needed()
     print(f"Built the student version of {len(notebooks.assignments())} notebooks ({len(changed)} files changed).")
     submitted = out / "submitted"
     shutil.rmtree(submitted, ignore_errors=True)

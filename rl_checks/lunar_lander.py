@@ -44,13 +44,27 @@ def observe_compute_advantages(PPO, inputs):
             raise Skip
         names.append("truncations")
     batch = {name: inputs[name].clone() for name in names}
-    returned = ppo.compute_advantages(*batch.values())
+    returned = _call_with_flags(ppo.compute_advantages, batch)
     advantages, targets = expect_tensors(returned, "compute_advantages", ("advantages", "critic_targets"))
     return {
         "advantages": advantages, "critic_targets": targets,
         "advantages.requires_grad": advantages.requires_grad, "critic_targets.requires_grad": targets.requires_grad,
         "inputs changed": changed_inputs({name: inputs[name] for name in names}, batch),
     }
+
+
+def _call_with_flags(function, batch):
+    """Calls with flags of float32, as the notebook does, or else of bool: ~terminations is as right as 1 - terminations."""
+    try:
+        return function(*batch.values())
+    except NotImplementedError:
+        raise
+    except (RuntimeError, TypeError, IndexError) as error:
+        bools = [x.bool() if name in ("terminations", "truncations") else x for name, x in batch.items()]
+        try:
+            return function(*bools)
+        except Exception:
+            raise error from None
 
 
 def observe_compute_loss(PPO, inputs):
@@ -85,9 +99,9 @@ def observe_networks(PPO, inputs):
     return {
         "layers of the actor": layers["actor"], "layers of the critic": layers["critic"],
         "actor and critic share parameters": bool(shared),
-        "compute_values": ppo.compute_values(inputs["states"]).detach(),
-        "compute_log_probs": ppo.compute_log_probs(inputs["states"], inputs["actions"]).detach(),
-        "shape of select_actions": str(tuple(ppo.select_actions(inputs["states"]).shape)),
+        "compute_values": ppo.compute_values(inputs["states"]).detach().reshape(-1),
+        "compute_log_probs": ppo.compute_log_probs(inputs["states"], inputs["actions"]).detach().reshape(-1),
+        "number of actions that select_actions gives": ppo.select_actions(inputs["states"]).numel(),
     }
 
 

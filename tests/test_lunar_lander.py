@@ -287,12 +287,18 @@ def detached_at_the_end(self, *batch):
     return advantages.detach(), (advantages + v).detach()
 
 
+def bools_only(self, states, rewards, next_states, terminations, truncations=None):
+    ended = terminations if truncations is None else terminations | truncations
+    advantages, targets = numpy_loop(self, states, rewards, next_states, (~~terminations).float(), ended.float())
+    return advantages, targets
+
+
 def returns_a_list(self, *batch):
     return list(one_flat_loop(self, *batch))
 
 
 ADVANTAGES = [numpy_loop, float64_inside, environment_by_environment, one_flat_loop, matrix_product, time_major_inside,
-              returns_first, no_truncations, detached_at_the_end, returns_a_list]
+              returns_first, no_truncations, detached_at_the_end, bools_only, returns_a_list]
 
 
 def with_where(self, states, actions, advantages, critic_targets, log_probs_old):
