@@ -1,6 +1,7 @@
 """Notebook files: where they are, how they are written, which cells are what."""
 
 import json
+import sys
 from pathlib import Path
 
 import nbformat
@@ -69,3 +70,21 @@ def points(notebook):
     """{piece: points}, in the notebook's order; the check cell of PIECE has the grade_id test_PIECE."""
     return {grade_id(cell).removeprefix("test_"): cell.metadata.nbgrader.points
             for cell in notebook.cells if is_check(cell)}
+
+
+def tidy(paths):
+    """Writes notebooks in their one form; returns the paths that were not in it."""
+    changed = []
+    for path in map(Path, paths):
+        text = dumps(read(path))
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed
+
+
+if __name__ == "__main__":  # python -m grading.notebooks solutions/*.ipynb
+    untidy = tidy(sys.argv[1:])
+    for path in untidy:
+        print(f"tidied {path}")
+    sys.exit(bool(untidy))
