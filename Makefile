@@ -22,11 +22,12 @@ lab: $(VENV)/.ready  ## JupyterLab in notebooks/
 build: $(VENV)/.ready  ## reference.json, notebooks/ and the student bundles, from solutions/
 	@$(RUN) -m grading build
 
-train: $(VENV)/.ready  ## train what the solutions train, 5 seeds each, into results/ (hours of CPU)
-	@for name in 02_lunar_lander 03_ppo_details 04_continuous_control; do $(RUN) -m benchmarks.train $$name --seeds 5 || exit; done
+train: $(VENV)/.ready  ## execute the solution notebooks into docs/gallery/ (up to an hour)
+	@$(RUN) -m benchmarks.gallery
 
-bench: $(VENV)/.ready  ## speed, checks and grading against their peers, into results/
+bench: $(VENV)/.ready  ## training, speed, checks and grading, against their peers, into results/ (hours)
 	@$(RUN) -m pip install -q -c constraints.txt -e '.[bench]'
+	@for name in 02_lunar_lander 03_ppo_details 04_continuous_control; do $(RUN) -m benchmarks.train $$name --seeds 5 || exit; done
 	@for name in speed checks grading; do $(RUN) -m benchmarks.$$name || exit; done
 
 lint: $(VENV)/.ready
