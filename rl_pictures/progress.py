@@ -1,27 +1,16 @@
 """Watching a training run: one status line, learning curves, and nothing that slows the loop down."""
 
-import base64
-import io
 import math
 import time
 
+from rl_pictures.curves import AVERAGE_OVER, Curves, title
 from rl_pictures.screen import Screen, escape, is_live
 
 STATUS_SECONDS = 0.2
 CURVES_SECONDS = 1.0
-# Drawing curves takes 50-150 ms; they may cost this part of the run and no more, so a slow machine sees fewer of them.
-CURVES_SHARE = 0.04
+# Drawing the curves may cost this part of the run and no more, so a slow machine sees fewer of them.
+CURVES_SHARE = 0.05
 PLAIN_SECONDS = 5.0
-POINTS = 400  # a curve on the screen is some 300 pixels wide
-AVERAGE_OVER = 20  # episodes or updates in the moving average of the return
-# key: (title, what a healthy run looks like). The keys are the names the loop reports under.
-PANELS = {
-    "episode_return": "return",
-    "kl": "KL divergence",
-    "clipfrac": "clip fraction",
-    "entropy": "entropy",
-    "explained_variance": "explained variance",
-}
 
 
 class Training:
@@ -35,7 +24,8 @@ class Training:
         self._title = title
         self._live = is_live()
         self._screen = Screen()
-        self._curves = ("", 0.0)
+        self._curves = Curves(total_steps)
+        self._picture = ""
         self._begun = time.perf_counter()
         self._step = 0
         self._next_status = self._begun + (STATUS_SECONDS if self._live else 0.0)
@@ -78,7 +68,7 @@ class Training:
         parts[0] += f"{self._step:,} of {self.total_steps:,} steps ({min(1, self._step / self.total_steps):.0%})"
         for name, (_, values) in self.history.items():
             recent = values[-AVERAGE_OVER:] if name == "episode_return" else values[-1:]
-            parts.append(f"{PANELS.get(name, name.replace('_', ' '))} {sum(recent) / len(recent):.3g}")
+            parts.append(f"{title(name)} {sum(recent) / len(recent):.3g}")
         parts.append(f"{rate:,.0f} steps/s")
         if self._step >= self.total_steps:
             parts.append(f"done in {_clock(seconds)}")
@@ -96,62 +86,11 @@ class Training:
             return
         self._next_status = now + STATUS_SECONDS
         if now >= self._next_curves and any(len(steps) > 1 for steps, _ in self.history.values()):
-            began = time.perf_counter()
-            self._curves = picture_of_curves(self.history, self.total_steps)
-            took = time.perf_counter() - began
+            began = time.process_time()
+            self._picture = self._curves(self.history)
+            took = time.process_time() - began
             self._next_curves = now + max(CURVES_SECONDS, took / CURVES_SHARE)
-        self._screen.show(f'<div style="font-family:monospace">{escape(status)}</div>{self._curves[0]}', status)
-
-
-def picture_of_curves(history, total_steps):
-    """{name: ([steps], [values])} -> (HTML image of one small panel per name, its width)."""
-    from matplotlib import style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from rl_pictures.figures import STYLE
-
-    known = [name for name in PANELS if name in history]
-    names = known + [name for name in history if name not in PANELS]
-    columns = min(3, len(names))
-    rows = math.ceil(len(names) / columns)
-    with style.context(STYLE):
-        figure = Figure(figsize=(3.2 * columns, 2.1 * rows), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
-        for place, name in enumerate(names, start=1):
-            axes = figure.add_subplot(rows, columns, place)
-            _draw_curve(axes, name, *history[name])
-            axes.set_xlim(0, total_steps)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png")
-    width = round(320 * columns)
-    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-    told = "; ".join(f"{PANELS.get(name, name)}: last {history[name][1][-1]:.3g}" for name in names)
-    return f'<img src="{source}" width="{width}" style="max-width:100%" alt="learning curves. {escape(told)}">', width
-
-
-def _draw_curve(axes, name, steps, values):
-    stride = max(1, len(steps) // POINTS)
-    if name == "episode_return":
-        axes.plot(steps[::stride], values[::stride], color="0.75", linewidth=0.8)
-        smooth = moving_average(values, AVERAGE_OVER)
-        axes.plot(steps[::stride], smooth[::stride], label=f"mean of {AVERAGE_OVER}")
-        axes.legend(loc="upper left", fontsize=7)
-    else:
-        axes.plot(steps[::stride], values[::stride])
-    axes.set_title(PANELS.get(name, name.replace("_", " ")), fontsize=9)
-    axes.set_xlabel("environment steps", fontsize=8)
-    axes.tick_params(labelsize=7)
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 4), useMathText=True)
-
-
-def moving_average(values, width):
-    """Means of the last `width` values at every place, of fewer at the beginning."""
-    total, means = 0.0, []
-    for i, value in enumerate(values):
-        total += value - (values[i - width] if i >= width else 0.0)
-        means.append(total / min(i + 1, width))
-    return means
+        self._screen.show(f'<div style="font-family:monospace">{escape(status)}</div>{self._picture}', status)
 
 
 def _clock(seconds):

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import rl_gui
-from rl_pictures import figures, live, progress, robot, screen, video
+from rl_pictures import curves, figures, live, progress, robot, screen, video
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -407,7 +407,7 @@ def test_reporting_progress_costs_microseconds(watched):
 
 def test_status_and_curves_keep_their_rates(watched, monkeypatch):
     drawn = []
-    monkeypatch.setattr(progress, "picture_of_curves", lambda *_: drawn.append(time.perf_counter()) or ("", 0))
+    monkeypatch.setattr(progress.Curves, "__call__", lambda *_: drawn.append(time.perf_counter()) or "")
     told = rl_gui.training(10**9)
     began = time.perf_counter()
     step = 0
@@ -458,7 +458,7 @@ def test_a_senseless_total_is_refused():
 
 
 def test_the_moving_average_is_over_the_last_values():
-    assert progress.moving_average([4.0, 2.0, 6.0, 1.0], width=2) == [4.0, 3.0, 4.0, 3.5]
+    assert curves.moving_average([4.0, 2.0, 6.0, 1.0], width=2) == [4.0, 3.0, 4.0, 3.5]
 
 
 # Doctor and style -----------------------------------------------------------------------------------------------------
@@ -505,11 +505,19 @@ def test_a_figure_to_explore_is_drawn_once_where_there_are_no_sliders(unwatched)
     assert drawn == [{"step": 2.0, "theta": 0.0}]
 
 
-def test_learning_curves_are_a_picture_of_bounded_size():
+def test_learning_curves_are_a_small_picture_with_one_panel_per_metric():
     steps = list(range(2000))
-    history = {name: (steps, [float(i % 7) for i in steps]) for name in [*progress.PANELS, "loss"]}
-    markup, _ = progress.picture_of_curves(history, 2000)
-    assert len(markup) < 150_000
-    png = base64.b64decode(markup.split("base64,")[1].split('"')[0])
-    image = Image.open(io.BytesIO(png))
-    assert image.getpixel((2, 2))[:3] == (255, 255, 255)
+    history = {name: (steps, [float(i % 7) for i in steps]) for name in [*curves.TITLES, "loss"]}
+    draw = curves.Curves(2000)
+    markup = draw(history)
+    assert len(markup) < 60_000
+    assert "loss: last value" in markup and "return: last value" in markup
+    image = Image.open(io.BytesIO(base64.b64decode(markup.split("base64,")[1].split('"')[0])))
+    assert image.size == (3 * curves.PANEL[0], 2 * curves.PANEL[1])
+    assert min(image.convert("RGB").getpixel((2, 2))) >= 250
+    assert draw(history) == markup
+
+
+@pytest.mark.parametrize(("steps", "text"), [(0, "0"), (500, "500"), (150_000, "150k"), (2_500_000, "2.5M")])
+def test_steps_on_an_axis_are_short(steps, text):
+    assert curves.short(steps) == text
