@@ -4,7 +4,6 @@ An instructor may put a solution notebook into a course of their own and never s
 """
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -59,6 +58,13 @@ def test_a_solution_gets_full_points_and_an_untouched_release_none(graded):
     assert graded[0]["untouched"] == 0.0
 
 
+def test_a_passing_check_shows_its_report_once_and_nothing_else(graded):
+    notebook = nbformat.read(graded[1] / "autograded" / "solved" / NAME / f"{NAME}.ipynb", as_version=4)
+    for cell in filter(notebooks.is_check, notebook.cells):
+        assert [output.output_type for output in cell.outputs] == ["display_data"]
+        assert "checks pass" in cell.outputs[0].data["text/plain"]
+
+
 def test_a_mistake_in_one_piece_costs_that_piece(graded):
     assert graded[0]["half"] == 6.0
     text = (graded[1] / "autograded" / "half" / NAME / f"{NAME}.ipynb").read_text(encoding="utf-8")
@@ -69,4 +75,3 @@ def test_the_release_of_nbgrader_holds_no_solution(graded):
     text = (graded[1] / "release" / NAME / f"{NAME}.ipynb").read_text(encoding="utf-8")
     assert "SOLUTION" not in text
     assert "raise NotImplementedError" in text
-    shutil.rmtree(graded[1])
