@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from benchmarks.recipes import RECIPES
+from grading import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("torch", "gymnasium", "numpy", "box2d", "mujoco")
@@ -63,11 +64,12 @@ def one_run(name, label, seed, short):
 
 def describe(name, short):
     """Which program was measured, and on what."""
-    notebook = ROOT / "solutions" / f"{name}.ipynb"
+    notebook = notebooks.read(notebooks.solution_path(name))
+    program = "\n".join(cell.source for cell in notebooks.definitions(notebook))  # prose may change, this may not
     return {
         "what": f"python -m benchmarks.train {name}" + (" --short" if short else ""),
         "commit": _git("rev-parse", "--short=12", "HEAD"),
-        "notebook_sha256": hashlib.sha256(notebook.read_bytes()).hexdigest(),
+        "program_sha256": hashlib.sha256(program.encode()).hexdigest(),
         "versions": {"python": platform.python_version(), **_versions()},
         "machine": {"system": platform.system(), "processor": _processor(), "cores": os.cpu_count()},
         "torch_threads": 1,
@@ -80,7 +82,7 @@ def finished_records(out, about, plan):
         earlier = json.loads(Path(out).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return []
-    same = all(earlier.get(key) == about[key] for key in ("what", "notebook_sha256", "versions", "machine"))
+    same = all(earlier.get(key) == about[key] for key in ("what", "program_sha256", "versions", "machine"))
     if earlier.get("complete", True) or not same:
         return []
     return [record for record in earlier["records"] if (record["run"], record["seed"]) in plan]

@@ -53,9 +53,9 @@ def test_finished_runs_of_a_killed_call_are_kept(killed):
     assert [(r["run"], r["seed"]) for r in kept] == [("500k", 1)]
 
 
-def test_records_of_another_notebook_are_not_kept(killed):
+def test_records_of_another_program_are_not_kept(killed):
     out, about = killed
-    assert train.finished_records(out, {**about, "notebook_sha256": "another"}, [("500k", 1)]) == []
+    assert train.finished_records(out, {**about, "program_sha256": "another"}, [("500k", 1)]) == []
 
 
 def test_a_complete_file_is_measured_anew(killed):
