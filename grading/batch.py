@@ -1,49 +1,60 @@
-"""A class of submissions: found, judged by a pool of workers, written as grades.csv, gradebook.db and feedback."""
+"""A class of submissions: found, judged, written as grades.csv, gradebook.db, feedback and a class report."""
 
 import contextlib
 import csv
 import functools
-import html
 import io
-import multiprocessing
 import os
 import secrets
 import shutil
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import nbformat
+from nbgrader.utils import parse_utc
 
-from grading import intake, notebooks
-from grading.judge import INFRASTRUCTURE, Judge, PieceVerdict, Verdict
-from grading.sandbox import Sandbox, SandboxError
+from grading import bubblewrap, class_report, feedback, gradebook, intake, journal, notebooks, pool
+from grading.judge import INFRASTRUCTURE, Budget, Judge
+from grading.sandbox import Sandbox
 
 SECRET_FILE = notebooks.ROOT / ".course_secret"
+UNSAFE = "none"  # what the last column of grades.csv says where there was no sandbox
 
 
 class BadInput(ValueError):
     """The command cannot start; the message names what is wrong and the way out."""
 
 
-def grade(folder, assignment, out, workers=None, progress=None):
+def grade(folder, assignment, out, workers=None, progress=None, unsafe=False, full=False, cluster=None):
     """Grades FOLDER/STUDENT/ASSIGNMENT.ipynb of every student into OUT; returns the list of Verdict, by student.
 
     workers    processes, each with a sandbox of its own; None: one per core
     progress   called with (done, total, verdict) after each submission
+    unsafe     no sandbox, process limits only: grades.csv says so
+    full       run answers in a Jupyter kernel in the sandbox
+    cluster    address of a Dask scheduler whose workers judge
     raises     BadInput
     """
     folder, out = Path(folder), Path(out)
     release = _released(assignment)
     students = find(folder, out)
+    if not unsafe and not cluster and (why := bubblewrap.missing()):
+        raise BadInput(f"no sandbox, so nothing is graded: {why}. `python -m grading doctor` says more; "
+                       "--unsafe-no-sandbox grades without, which only a class that you trust deserves")
     secret = course_secret()
     out.mkdir(parents=True, exist_ok=True)
-    submissions = {name: intake.read(folder / name / f"{assignment}.ipynb", printable(name), release) for name in students}
-    verdicts = judge_all(list(submissions.values()), assignment, secret, workers, progress)
-    write_results(out, assignment, verdicts, list(submissions.values()))
+    with _only_one(out):
+        submissions, when = [], {}
+        for name in students:
+            student = printable(name)
+            submissions.append(intake.read(folder / name / f"{assignment}.ipynb", student, release))
+            when |= _timestamp(folder / name, student)
+        version = journal.version(assignment, secret, Budget(), unsafe, full)
+        job = pool.Job(assignment, secret, version, unsafe=unsafe, full=full)
+        verdicts = judge_all(submissions, job, out, workers, progress, cluster)
+        write_results(out, assignment, verdicts, submissions, when, unsafe)
     return verdicts
 
 
@@ -58,33 +69,20 @@ def find(folder, out=None):
     return names
 
 
-def judge_all(submissions, assignment, secret, workers=None, progress=None):
-    """A Verdict for each submission, in their order. A worker that dies costs nobody a grade."""
-    workers = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
-    verdicts, attempts = {}, {s.student: 0 for s in submissions}
-    with tempfile.TemporaryDirectory(prefix="ppo-grading-") as home:
-        while waiting := [s for s in submissions if s.student not in verdicts]:
-            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker,
-                                       (assignment, secret, home))
-            with pool:
-                futures = {pool.submit(_work, s): s for s in waiting}
-                with contextlib.suppress(BrokenProcessPool):
-                    for future in as_completed(futures):
-                        verdicts[futures[future].student] = verdict = future.result()
-                        if progress:
-                            progress(len(verdicts), len(submissions), verdict)
-            for s in submissions:
-                attempts[s.student] += s.student not in verdicts
-                if s.student not in verdicts and attempts[s.student] >= 3:
-                    verdicts[s.student] = infrastructure(s.student, assignment, "the grader's own process died three times")
+def judge_all(submissions, job, out, workers=None, progress=None, cluster=None):
+    """A Verdict for each submission, in their order. What the journal in OUT has already is not judged again."""
+    kept = journal.Journal(out / "journal.jsonl", job.version)
+    verdicts = {s.student: verdict for s in submissions if (verdict := kept.find(s))}
+    waiting = [s for s in submissions if s.student not in verdicts]
+    if waiting:
+        workers = max(1, workers or os.cpu_count() or 1)
+        stream = pool.cluster(waiting, job, cluster) if cluster else pool.local(waiting, job, workers)
+        for submission, verdict in stream:
+            kept.add(submission, verdict)
+            verdicts[submission.student] = verdict
+            if progress:
+                progress(len(verdicts), len(submissions), verdict)
     return [verdicts[s.student] for s in submissions]
-
-
-def infrastructure(student, assignment, why):
-    """The verdict where a fault of ours kept a submission from being judged: no score at all."""
-    points = notebooks.points(_released(assignment))
-    pieces = {name: PieceVerdict(float(value), 0.0, why, html.escape(why)) for name, value in points.items()}
-    return Verdict(student, assignment, INFRASTRUCTURE, pieces, [why])
 
 
 def judge_notebook(assignment, student, nb):
@@ -102,14 +100,14 @@ def course_secret():
     if value := os.environ.get("PPO_COURSE_SECRET"):
         return value.encode()
     if not SECRET_FILE.exists():
-        with open(os.open(SECRET_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with contextlib.suppress(FileExistsError), \
+                open(os.open(SECRET_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_hex(32) + "\n")
     return SECRET_FILE.read_text().strip().encode()
 
 
-def write_results(out, assignment, verdicts, submissions, timestamps=None):
-    """grades.csv, gradebook.db, course/ and feedback/ in OUT."""
-    from grading import feedback, gradebook
+def write_results(out, assignment, verdicts, submissions, timestamps=None, unsafe=False):
+    """grades.csv, gradebook.db, course/, feedback/ and class.html in OUT."""
     release = _released(assignment)
     judged = [v for v in verdicts if v.status != INFRASTRUCTURE]
     rebuilt = {s.student: intake.rebuild(release, s) for s in submissions}
@@ -122,19 +120,25 @@ def write_results(out, assignment, verdicts, submissions, timestamps=None):
             verdict.notes.append(failed[verdict.student])
         page = feedback.page(verdict, submission.answers)
         (out / "feedback" / f"{verdict.student}.html").write_text(page, encoding="utf-8")
-    (out / "grades.csv").write_text(grades_csv(assignment, verdicts), encoding="utf-8")
+    (out / "class.html").write_text(class_report.page(assignment, verdicts, submissions, release, unsafe), encoding="utf-8")
+    fresh = out / "grades.csv.new"
+    fresh.write_text(grades_csv(assignment, verdicts, unsafe), encoding="utf-8")
+    fresh.replace(out / "grades.csv")  # the last step: a run that was killed leaves no half of it
 
 
-def grades_csv(assignment, verdicts):
-    """One row per student: student, assignment, status, score, max_score, then the score of each piece."""
+def grades_csv(assignment, verdicts, unsafe=False):
+    """One row per student: student, assignment, status, score, max_score, then the score of each piece.
+
+    unsafe   a last column says that there was no sandbox
+    """
     pieces = list(notebooks.points(_released(assignment)))
     buffer = io.StringIO()
     table = csv.writer(buffer, lineterminator="\n")
-    table.writerow(["student", "assignment", "status", "score", "max_score", *pieces])
+    table.writerow(["student", "assignment", "status", "score", "max_score", *pieces, *(["sandbox"] if unsafe else [])])
     for v in verdicts:
         unknown = v.status == INFRASTRUCTURE
         table.writerow([v.student, assignment, v.status, "" if unknown else v.score, v.max_score,
-                        *("" if unknown else v.pieces[piece].score for piece in pieces)])
+                        *("" if unknown else v.pieces[piece].score for piece in pieces), *([UNSAFE] if unsafe else [])])
     return buffer.getvalue()
 
 
@@ -147,12 +151,13 @@ class Progress:
     """One line that counts submissions, with the rate and the time left; plain lines where nobody watches."""
 
     def __init__(self):
-        self._started = time.monotonic()
+        self._started, self._judged = time.monotonic(), 0
 
     def __call__(self, done, total, verdict):
+        self._judged += 1
         seconds = time.monotonic() - self._started
-        left = seconds / done * (total - done)
-        line = (f"{done}/{total} submissions, {done / seconds * 60:.0f} a minute, {left:.0f} s left: "
+        left = seconds / self._judged * (total - done)
+        line = (f"{done}/{total} submissions, {self._judged / seconds * 60:.0f} a minute, {left:.0f} s left: "
                 f"{verdict.student} {verdict.status}")
         if sys.stdout.isatty():
             print(f"\r\033[K{line[:110]}", end="\n" if done == total else "", flush=True)
@@ -160,25 +165,27 @@ class Progress:
             print(line, flush=True)
 
 
-_worker = {}
+@contextlib.contextmanager
+def _only_one(out):
+    """Two runs into one folder would mix their results. The lock ends with the process, however that ends."""
+    with open(out / ".lock", "w") as file:
+        try:
+            import fcntl
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # Windows has no such lock
+            pass
+        except OSError:
+            raise BadInput(f"another run is grading into {out}: wait for it, or give another --out") from None
+        yield
 
 
-def _start_worker(assignment, secret, home):
-    import torch
-    torch.set_num_threads(1)
-    _worker["assignment"] = assignment
-    tempfile.tempdir = home  # the parent cleans up after a worker that was killed
-    try:
-        _worker["sandbox"] = sandbox = Sandbox().__enter__()
-        _worker["judge"] = Judge(assignment, secret, sandbox)
-    except SandboxError as error:
-        _worker["error"] = str(error)
-
-
-def _work(submission):
-    if "judge" not in _worker:
-        return infrastructure(submission.student, _worker["assignment"], _worker["error"])
-    return _worker["judge"].judge(submission)
+def _timestamp(folder, student):
+    """{student: when} where the submission came with nbgrader's timestamp.txt."""
+    with contextlib.suppress(OSError, ValueError, OverflowError):
+        text = (folder / "timestamp.txt").read_text(encoding="utf-8")[:100].strip()
+        parse_utc(text)  # what nbgrader cannot read it would refuse the whole submission for
+        return {student: text}
+    return {}
 
 
 @functools.cache

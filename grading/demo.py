@@ -28,7 +28,7 @@ class Expectation:
     mistake: str = ""
 
 
-def run(out, workers=None):
+def run(out, workers=None, unsafe=False):
     """Builds, makes the class, grades it, prints the gradebook. Returns the exit status."""
     out = Path(out)
     changed = build.build_if_needed()
@@ -37,7 +37,7 @@ def run(out, workers=None):
     shutil.rmtree(submitted, ignore_errors=True)
     expectations = make_class(submitted)
     print(f"Made a class of {len(expectations)} submissions of {ASSIGNMENT} in {submitted}. Grading:")
-    verdicts = batch.grade(submitted, ASSIGNMENT, out, workers, batch.Progress())
+    verdicts = batch.grade(submitted, ASSIGNMENT, out, workers, batch.Progress(), unsafe)
     book = gradebook.scores(out, ASSIGNMENT)
     problems = {v.student: problem for v in verdicts if (problem := judge_the_judge(v, expectations[v.student], book))}
     print(table(verdicts, problems))

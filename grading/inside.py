@@ -1,10 +1,12 @@
 """The process in which student code runs. Nothing here can be trusted, and nothing here knows an answer.
 
-One zygote imports the heavy packages once. For every submission it forks a child, which gives up what rights it has,
-runs the cells that it is sent, and answers questions about what they defined. The judge talks to the zygote over one
-socket ("fork", with the child's socket; "kill") and to the child over another.
+One zygote imports the heavy packages once and never runs a line of a student's. For every submission it forks a child,
+which moves into a sandbox of its own, gives up what rights it has, runs the cells that it is sent, and answers
+questions about what they defined. The judge talks to the zygote over one socket ("fork", with the child's socket;
+"end") and to the child over another.
 
-    python inside.py CONTROL_FD        started by grading/sandbox.py, with a folder of helpers as working directory
+    python inside.py CONTROL_FD UID    started by grading/sandbox.py, with a folder of helpers as working directory;
+                                       UID: whom a zygote that is root turns into at once, 0: nobody else
 """
 
 import builtins
@@ -18,30 +20,38 @@ import socket
 import sys
 import types
 
+import namespaces
 import wire
 
 
-def main(control_fd):
+def main(control_fd, uid):
     control = socket.socket(fileno=control_fd)
+    if uid:
+        _become(uid)
     _preload()
     _send(control, {"ready": True})
-    children = set()
+    children = {}
     while True:
         message, fds, _, _ = socket.recv_fds(control, 65536, 1)
         if not message:
             break
         order = json.loads(message)
         if order["do"] == "fork":
+            try:
+                holder = namespaces.Holder(order["bwrap"]) if order["bwrap"] else None
+            except (OSError, RuntimeError, ValueError) as error:
+                os.close(fds[0])
+                _send(control, {"error": str(error)})
+                continue
             pid = os.fork()
             if pid == 0:
                 control.close()
-                _child(socket.socket(fileno=fds[0]), order)
+                _child(fds[0], order, holder)
             os.close(fds[0])
-            children.add(pid)
+            children[pid] = holder
             _send(control, {"pid": pid})
         elif order["do"] == "end" and order["pid"] in children:
-            children.discard(order["pid"])
-            _send(control, _end(order["pid"]))
+            _send(control, _end(order["pid"], children.pop(order["pid"])))
 
 
 def _preload():
@@ -63,33 +73,61 @@ def _preload():
     assert rl_tests.run_tests
 
 
-def _end(pid):
+def _end(pid, holder):
     """Kills what is left of a child and says how it ended."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    if holder:
+        holder.end()  # with everything that the child may have started; the child's own parent then reports
+    else:
+        _kill_group(pid)
     _, status, usage = os.wait4(pid, 0)
     return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
             "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
             "cpu_s": usage.ru_utime + usage.ru_stime, "max_rss_kb": usage.ru_maxrss}
 
 
-def _child(questions, order):
+def _kill_group(pid):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _child(fd, order, holder):
+    questions = socket.socket(fileno=fd)
+    ours = True  # until a line of the student's has run, a failure is a fault of the sandbox
     try:
+        if holder:
+            namespaces.die_with_parent()
+            namespaces.enter(holder.init)
+            inner = os.fork()
+            if inner:  # the outer one only waits: whoever enters a pid namespace stays outside, its children are inside
+                questions.close()
+                _, status = os.waitpid(inner, 0)
+                os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         os.setsid()
-        _give_up_rights(order)
+        _give_up_rights(order, fd)
+        _send(questions, {"here": True})
+        ours = False
         _serve(questions)
     except BaseException as error:
         with contextlib.suppress(Exception):
-            _send(questions, {"broken": f"{type(error).__name__}: {error}"[:500]})
+            _send(questions, {"fault" if ours else "broken": f"{type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(0)
 
 
-def _give_up_rights(order):
+def _become(uid):
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+
+
+def _give_up_rights(order, keep):
     os.chdir(order["folder"])
+    os.environ.update(HOME=order["folder"], TMPDIR=order["folder"], MPLCONFIGDIR=order["folder"])
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 4096)
     limits = order["limits"]
     _limit("RLIMIT_CORE", 0)
     _limit("RLIMIT_FSIZE", limits["file_bytes"])
@@ -99,11 +137,15 @@ def _give_up_rights(order):
         with open("/proc/self/statm") as statm:
             mapped = int(statm.read().split()[0]) * resource.getpagesize()
         _limit("RLIMIT_AS", mapped + limits["memory_bytes"])
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")  # if the machine runs out of memory, this process goes first
     if order["uid"]:
-        os.setgroups([])
-        os.setgid(order["uid"])
-        os.setuid(order["uid"])
-        _limit("RLIMIT_NPROC", limits["processes"])  # counts what this uid has; each submission has its own
+        _become(order["uid"])
+    if order["uid"] or order["bwrap"]:  # it counts what this uid has in this sandbox; without one, all of the user's
+        _limit("RLIMIT_NPROC", limits["processes"])
+    if order["bwrap"]:
+        namespaces.drop_capabilities()
+        namespaces.filter_system_calls()
 
 
 def _limit(name, value):
@@ -176,4 +218,4 @@ def _send(sock, message):
 
 if __name__ == "__main__":
     sys.path.insert(0, os.getcwd())
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -4,8 +4,9 @@
         with sandbox.child() as child:
             child.send({...}); child.receive(seconds)
 
-A child has its own empty folder, which is deleted with it, no standard streams, limits on time, memory, processes,
-files and output, and, where the grader runs as root, a user id of its own without any rights.
+A child lives in a bubblewrap of its own: no network, no other processes, nothing to write but a small /tmp that ends with
+it. It has limits on time, memory, processes, files and output, no standard streams, and no rights. Without a working
+bubblewrap nothing starts, unless the caller says `unsafe`: then process limits are all there is.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grading import notebooks, wire
+from grading import bubblewrap, notebooks, wire
 from grading.build import HELPERS
 
 FIRST_UID = 600_000  # far from the users of any system we know
@@ -50,20 +51,27 @@ class Limits:
 
     cpu_s: int = 20
     memory_bytes: int = 2**30  # beyond what the imports have mapped
-    processes: int = 64  # threads count too
+    processes: int = 48  # threads count too
     files: int = 256
     file_bytes: int = 16 * 2**20
 
 
 class Sandbox:
-    """A zygote with torch imported, forked once for every child."""
+    """A zygote with torch imported, forked once for every child.
 
-    def __init__(self, limits=None):
-        self.limits = limits or Limits()
+    unsafe   no bubblewrap, process limits only; never by default
+    full     answers run in a Jupyter kernel, started for each child: slower, for cells that need everything
+    """
+
+    def __init__(self, limits=None, unsafe=False, full=False):
+        self.limits, self.full = limits or Limits(), full
+        self.confined = not unsafe
         self._zygote = None
         self._uids = itertools.cycle(range(FIRST_UID + os.getpid() % 1000 * 1000, FIRST_UID + (os.getpid() % 1000 + 1) * 1000))
 
     def __enter__(self):
+        if self.confined and (why := bubblewrap.missing()):
+            raise SandboxError(f"no sandbox: {why}")
         self._home = Path(tempfile.mkdtemp(prefix="ppo-grading-"))
         self._home.chmod(0o711)
         self._start()
@@ -80,28 +88,51 @@ class Sandbox:
             self._stop()
             self._start()
         ours, theirs = socket.socketpair()
+        with ours, theirs, self._order() as order:
+            socket.send_fds(self._control, [wire.dumps(order)], [theirs.fileno()])
+            theirs.close()
+            reply = self._reply(60)
+            if "pid" not in reply:
+                raise SandboxError(f"the sandbox did not open ({reply.get('error', 'no reason given')})")
+            child = Child(ours)
+            try:
+                self._arrived(child)
+                yield child
+            finally:
+                self._control.sendall(wire.dumps({"do": "end", "pid": reply["pid"]}))
+                child.ended = self._reply(60)
+
+    @contextlib.contextmanager
+    def _order(self):
+        """What the zygote is told; a folder that was made for it is gone afterwards."""
+        order = {"do": "fork", "uid": 0, "bwrap": None, "full": self.full, "limits": asdict(self.limits)}
+        if self.confined:
+            yield order | {"bwrap": bubblewrap.child(self._home / "helpers"), "folder": bubblewrap.WORK}
+            return
         folder = Path(tempfile.mkdtemp(dir=self._home))
         uid = next(self._uids) if os.getuid() == 0 else 0
         if uid:
             os.chown(folder, uid, uid)
-        order = {"do": "fork", "folder": str(folder), "uid": uid, "limits": asdict(self.limits)}
-        with ours, theirs:
-            socket.send_fds(self._control, [wire.dumps(order)], [theirs.fileno()])
-            theirs.close()
-            pid = self._reply(30)["pid"]
-            child = Child(ours)
-            try:
-                yield child
-            finally:
-                self._control.sendall(wire.dumps({"do": "end", "pid": pid}))
-                child.ended = self._reply(30)
-                shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield order | {"uid": uid, "folder": str(folder)}
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @staticmethod
+    def _arrived(child):
+        """The child says that it is inside, before it reads a line of the student's."""
+        try:
+            message = child.receive(60)
+        except (ChildDied, TimedOut, wire.Refused) as error:
+            raise SandboxError(f"a process did not arrive in the sandbox ({error})") from None
+        if "here" not in message:
+            raise SandboxError(f"a process did not arrive in the sandbox ({message.get('fault', 'no reason given')})")
 
     def _start(self):
         home = self._home / "helpers"
         if not home.exists():
             home.mkdir()
-            for name in (*HELPERS, "grading/inside.py", "grading/wire.py"):
+            for name in (*HELPERS, "grading/inside.py", "grading/namespaces.py", "grading/wire.py"):
                 source = notebooks.ROOT / name
                 if source.is_dir():
                     shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -111,11 +142,14 @@ class Sandbox:
         self._control, theirs = socket.socketpair()
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(self._home / "helpers"), "LANG": "C.UTF-8", "MPLBACKEND": "agg",
                  "MUJOCO_GL": "disable", "SDL_VIDEODRIVER": "dummy", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
-                 "MPLCONFIGDIR": str(self._home / "mpl"), "PYGAME_HIDE_SUPPORT_PROMPT": "1", "RL_KIT_SHORT": "1",
-                 "NBGRADER_EXECUTION": "autograde"}
+                 "MPLCONFIGDIR": "/tmp/mpl" if self.confined and os.getuid() == 0 else str(self._home / "mpl"),
+                 "PYGAME_HIDE_SUPPORT_PROMPT": "1", "RL_KIT_SHORT": "1",
+                 "NBGRADER_EXECUTION": "autograde", "USER": "student", "PYTHONDONTWRITEBYTECODE": "1"}
+        outer = bubblewrap.zygote(home) if self.confined else []
         with theirs:
             self._zygote = subprocess.Popen(
-                [sys.executable, "-u", "inside.py", str(theirs.fileno())], cwd=home, env=clean,
+                [*outer, *(["--chdir", str(home)] if outer else []), sys.executable, "-u", "inside.py",
+                 str(theirs.fileno()), str(next(self._uids) if outer else 0)], cwd=home, env=clean,
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=open(self._home / "zygote.log", "wb"))  # noqa: SIM115 - it belongs to the process
         if not self._reply(START_SECONDS).get("ready"):

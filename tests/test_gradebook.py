@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from classroom import ASSIGNMENT, FIRST, FULL, answers, release, submission
 
-from grading import batch, gradebook, intake, notebooks
+from grading import batch, gradebook, intake, notebooks, pool
 from grading.judge import PieceVerdict, Verdict
 
 
@@ -22,7 +22,7 @@ def out(tmp_path_factory):
     stub = next(cell.source for cell in release().cells if notebooks.grade_id(cell) == FIRST)
     submissions = [submission("ada"), submission("bob", **{FIRST: stub}), submission("späte Ähre"), submission("dan")]
     verdicts = [verdict("ada"), verdict("bob", **{FIRST: 0.0}), verdict("späte Ähre", **{FIRST: 2.5}),
-                batch.infrastructure("dan", ASSIGNMENT, "our fault")]
+                pool.infrastructure("dan", ASSIGNMENT, "our fault")]
     batch.write_results(out, ASSIGNMENT, verdicts, submissions, {"ada": "2026-11-20 10:00:00 UTC"})
     return out
 
