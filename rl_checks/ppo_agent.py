@@ -62,7 +62,7 @@ def observe_agent(Agent, inputs):
     seen["agent.parameters() has all parameters"] = (both[0] | both[1]) <= set(owned)
     if inputs.get("continuous"):
         log_std = getattr(agent, "log_std", None)
-        seen["log_std"] = log_std.detach() if isinstance(log_std, torch.Tensor) else log_std
+        seen["log_std"] = log_std.detach().flatten() if isinstance(log_std, torch.Tensor) else describe(log_std)
         seen["log_std is a parameter"] = isinstance(log_std, nn.Parameter) and id(log_std) in owned
     for offset, name in enumerate(NETWORKS):
         fill(getattr(agent, name), offset)

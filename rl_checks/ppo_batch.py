@@ -7,6 +7,7 @@ from rl_checks.engine import Piece, WrongKind, changed_inputs, describe, expect_
 from rl_checks.ppo_agent import standing_in
 
 ROLLOUT = ("next_value", "next_done", "rewards", "values", "dones")
+DEALT, ORDER = "how often each row is dealt", "order of the rows"  # quantities
 FIELDS = ("obs", "logprobs", "actions", "advantages", "returns", "values")  # of a Minibatch
 
 
@@ -53,14 +54,13 @@ def observe_minibatch_indexes(minibatch_indexes, inputs):
 def derive_minibatch_indexes(raw, inputs):
     B, M = inputs["batch_size"], inputs["minibatch_size"]
     if raw.get("refused"):
-        return exactly_once([], B) | {"rows left out": ""}
+        return {DEALT: how_often(range(B), B)}
     first = raw["indexes 0"].tolist()
     if B % M:
-        return exactly_once(first, B)
-    calls = [raw[f"indexes {i}"].tolist() for i in range(3)]
-    sizes = ", ".join(map(str, raw["sizes 0"].tolist()))
-    return {"sizes of the minibatches": sizes} | exactly_once(first, B) | shuffling(calls, [
-        raw[f"sizes {i}"].tolist() for i in range(3)])
+        return {DEALT: how_often(first, B)}
+    calls, sizes = ([raw[f"{what} {i}"].tolist() for i in range(3)] for what in ("indexes", "sizes"))
+    return {"sizes of the minibatches": ", ".join(map(str, sizes[0])), DEALT: how_often(first, B),
+            ORDER: shuffling(calls, sizes)}
 
 
 def observe_make_minibatches(make_minibatches, inputs):
@@ -89,36 +89,53 @@ def observe_make_minibatches(make_minibatches, inputs):
 def derive_make_minibatches(raw, inputs):
     """Back in the order of the rollout: row t*N + n of every field. Observations say which row it is."""
     T, N = inputs["values"].shape
-    known = {tuple(row): i for i, row in enumerate(inputs["obs"].reshape(T * N, -1).tolist())}
+    own = {field: inputs[field].reshape(T * N, -1) for field in FIELDS if field in inputs}
+    own["returns"] = own["advantages"] + own["values"]
+    known = {tuple(row): i for i, row in enumerate(own["obs"].tolist())}
     calls = [[known.get(tuple(row), -1) for row in raw[f"obs {i}"].tolist()] for i in range(2)]
-    first = torch.tensor(calls[0])
     seen = {f"shape of {field}": raw[f"shape of {field}"] for field in FIELDS}
-    seen |= {"sizes of the minibatches": ", ".join(map(str, raw["sizes 0"].tolist()))}
-    seen |= exactly_once(calls[0], T * N)
-    seen |= shuffling(calls, [raw[f"sizes {i}"].tolist() for i in range(2)])
+    sizes = [raw[f"sizes {i}"].tolist() for i in range(2)]
+    seen["sizes of the minibatches"] = ", ".join(map(str, sizes[0]))
+    seen[DEALT], seen[ORDER] = how_often(calls[0], T * N), shuffling(calls, sizes)
+    back, strangers = torch.tensor(calls[0]).argsort(stable=True), []
     for field in FIELDS[1:]:
-        seen[f"{field} of the rows"] = raw[f"{field} 0"][first.argsort(stable=True)].squeeze(-1)
-    return seen | {"inputs changed": raw["inputs changed"]}
+        column = raw[f"{field} 0"][back]
+        if _same_rows(column, own[field]) and not torch.equal(column, own[field]):
+            # Right numbers beside wrong observations; beside which ones may be left to chance, so it is not compared.
+            strangers.append(field + " (transposed)" * _transposed(column, own[field], T, N))
+            column = own[field]
+        seen[f"{field} of the rows"] = column.squeeze(-1)
+    return seen | {"fields that stand beside the observation of another row": ", ".join(strangers),
+                   "inputs changed": raw["inputs changed"]}
 
 
-def exactly_once(rows, size):
-    """Raw quantities: which of the rows 0 .. size-1 are missing, doubled, or none of them."""
-    counts = {row: rows.count(row) for row in set(rows)}
-    return {"rows left out": _few(row for row in range(size) if row not in counts),
-            "rows in more than one minibatch": _few(row for row, count in counts.items() if count > 1),
-            "rows that are not in the batch": _few(row for row in counts if not 0 <= row < size)}
+def _transposed(column, own, T, N):
+    """Are the rows those of a rollout flattened environment by environment, or its inverse?"""
+    return any(torch.equal(column, own.reshape(a, b, -1).transpose(0, 1).reshape(own.shape)) for a, b in ((T, N), (N, T)))
+
+
+def how_often(rows, size):
+    """How often each of the rows 0 .. size-1 is dealt, in words that do not depend on chance."""
+    rows = list(rows)
+    words = ["some never"] if set(range(size)) - set(rows) else []
+    words += ["some more than once"] if len(set(rows)) < len(rows) else []
+    words += ["some that are not in the batch"] if set(rows) - set(range(size)) else []
+    return ", ".join(words) or "exactly once"
 
 
 def shuffling(calls, sizes):
-    """Flags about the order in which several calls dealt the rows."""
+    """In which order several calls dealt the rows, in words that do not depend on chance."""
     groups = [[frozenset(part) for part in _split(rows, size)] for rows, size in zip(calls, sizes)]
-    return {
-        "the rows come in the order of the batch": calls[0] == sorted(calls[0]),
-        "two calls give the same order": any(rows == calls[0] for rows in calls[1:]),
-        "two calls put the same rows together": any(set(parts) == set(groups[0]) for parts in groups[1:]),
-        # Of rows i and i+1 about M/B share a minibatch by chance; if almost all do, blocks were kept.
-        "neighbouring rows stay together": _neighbours(groups[0]) > 0.75,
-    }
+    if all(rows == calls[0] for rows in calls[1:]):
+        return "that of the batch" if calls[0] == sorted(calls[0]) else "the same at every call"
+    if all(set(parts) == set(groups[0]) for parts in groups[1:]):
+        return "at every call the same rows share a minibatch"
+    # Of rows i and i+1 about M/B share a minibatch by chance; if almost all do, blocks were kept.
+    return "neighbouring rows stay together" if _neighbours(groups[0]) > 0.75 else "shuffled, anew at every call"
+
+
+def _same_rows(column, own):
+    return column.shape == own.shape and sorted(column.tolist()) == sorted(own.tolist())
 
 
 def _neighbours(parts):
@@ -133,11 +150,6 @@ def _split(rows, sizes):
         parts.append(rows[start:start + size])
         start += size
     return parts
-
-
-def _few(rows):
-    rows = sorted(rows)
-    return ", ".join(map(str, rows[:6])) + (f" … ({len(rows)} rows)" if len(rows) > 6 else "")
 
 
 def _dealer(deals, own):

@@ -97,12 +97,16 @@ def derive_rollout(raw, inputs):
     table = torch.log_softmax(obs.double() @ inputs["actor_weight"].double().T, dim=-1)  # [T, N, A]
     seen["shape of actions"], seen["shape of logprobs"] = str(tuple(actions.shape)), str(tuple(logprobs.shape))
     whole = actions.shape == logprobs.shape == received.shape == (T, N)
-    if whole and int(actions.min()) >= 0 and int(actions.max()) < table.shape[-1]:
+    if whole and bool(((actions >= 0) & (actions < table.shape[-1])).all()):
         taken = table.gather(2, actions[..., None]).squeeze(2)
-        seen["logprobs minus log pi(actions | obs)"] = (logprobs.double() - taken).float()
+        wrong = logprobs.double() - taken
+        if table.max(-1).values.min() > -1e-6:  # no dice: the same numbers for everyone
+            seen["logprobs minus log pi(actions | obs)"] = wrong.float()
+        else:
+            seen["logprobs are log pi(actions | obs)"] = bool((wrong.abs() < 1e-5).all())
+            seen["actions are drawn, not only the most likely ones"] = not torch.equal(received, table.argmax(-1))
         seen["stored actions are those that the environments got"] = torch.equal(actions, received)
-        seen["actions are drawn, not only the most likely ones"] = not torch.equal(received, table.argmax(-1))
-        # Less likely than 1 in 8000: once in all cases together this happens by chance less than once in a million runs.
+        # Log-probability below -16, 1e-7: by chance once in half a million checks.
         seen["the environments got actions that the policy never takes"] = bool(
             table.gather(2, received[..., None]).min() < -16)
     seen["calls of envs.reset()"] = resets
