@@ -125,6 +125,13 @@ def test_compute_advantages_without_loop(compute_advantages_without_loop):
     return _check("03_ppo_details", [piece], compute_advantages_without_loop, piece)
 
 
+def flight_recorder(agent, optimizer, envs, args, stop=False):
+    """03: a FlightRecorder, which watches a training loop for broken invariants (rl_checks/recorder.py)."""
+    from rl_checks.recorder import FlightRecorder
+
+    return FlightRecorder(agent, optimizer, envs, args, stop)
+
+
 def _check(assignment, pieces, target, title):
     """Checks `target` as each of the pieces, shows the report and returns it, or raises CheckFailed."""
     observers = observers_of(assignment)
