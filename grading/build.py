@@ -24,7 +24,7 @@ REFERENCE = notebooks.ROOT / "reference.json"
 BUNDLES = notebooks.ROOT / "build" / "bundles"
 STAMP = notebooks.ROOT / "build" / "fingerprint"
 # What a student gets beside the notebook.
-HELPERS = ("rl_tests.py", "rl_gui.py", "rl_envs.py", "probe_envs.py", "rl_checks", "rl_pictures", "reference.json")
+HELPERS = ("rl_tests.py", "rl_gui.py", "rl_envs.py", "probe_envs.py", "rl_checks", "rl_pictures", "rl_worlds", "reference.json")
 MISTAKE_DIGITS = 6  # enough to tell two mistakes apart; engine.SAME_MISTAKE is looser
 REGION = re.compile(r"^([ \t]*)### BEGIN SOLUTION[^\n]*\n.*?^[ \t]*### END SOLUTION[^\n]*\n?", re.DOTALL | re.MULTILINE)
 
