@@ -19,8 +19,12 @@ The rooms behind this face are in the package rl_pictures/, which travels with i
 from rl_pictures import episodes
 from rl_pictures.doctor import doctor
 from rl_pictures.figures import explore, use_style
+from rl_pictures.gl import forget_missing_library
 from rl_pictures.live import Renderer
 from rl_pictures.progress import Training
+
+# The one thing done at import: it must come before the first environment is made, and that imports mujoco.
+forget_missing_library()
 
 __all__ = ["create_renderer", "doctor", "explore", "improvement", "replay", "training", "use_style"]
 

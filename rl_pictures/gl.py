@@ -1,6 +1,8 @@
 """Drawing with OpenGL in a process of its own, which may die or hang without harm."""
 
 import contextlib
+import ctypes
+import ctypes.util
 import os
 import queue
 import struct
@@ -14,6 +16,8 @@ import numpy as np
 
 FIRST_FRAME_SECONDS = 20  # importing mujoco and making an OpenGL context, on a busy machine
 FRAME_SECONDS = 5
+# MUJOCO_GL: what PyOpenGL loads for it, one library of each group
+LIBRARIES = {"egl": [("EGL",), ("OpenGL", "GL")], "osmesa": [("OSMesa",)]}
 
 
 class GlDied(Exception):
@@ -28,6 +32,26 @@ def backends():
     display = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     usual = ["egl", "osmesa"] + (["glfw"] if display else [])
     return [name for name in dict.fromkeys([wish, *usual]) if name]
+
+
+def forget_missing_library():
+    """Unset MUJOCO_GL where it names a library that is not there: with it, not even `import mujoco` works.
+
+    Robots are then drawn by another backend or as a sketch. Nothing happens once mujoco has been imported.
+    """
+    alternatives = LIBRARIES.get(os.environ.get("MUJOCO_GL", "").lower())
+    if alternatives is None or sys.platform != "linux" or "mujoco" in sys.modules:
+        return
+    if not all(any(map(_loads, names)) for names in alternatives):
+        del os.environ["MUJOCO_GL"]
+
+
+def _loads(name):
+    try:
+        ctypes.CDLL(ctypes.util.find_library(name) or f"lib{name}.so")
+    except OSError:
+        return False
+    return True
 
 
 class GlPainter:
