@@ -21,7 +21,8 @@ def encode(value, digits=None):
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
-        return _number(value, digits)
+        number = _number(value, digits)
+        return {"float": number} if isinstance(number, str) else number
     if isinstance(value, (list, tuple)):
         return [encode(item, digits) for item in value]
     if isinstance(value, dict):
@@ -34,11 +35,13 @@ def decode(value):
     if isinstance(value, dict) and "dtype" in value:
         data = [_special(x) for x in value["data"]]
         return torch.tensor(data, dtype=DTYPES[value["dtype"]]).reshape(value["shape"])
+    if isinstance(value, dict) and "float" in value:
+        return float(value["float"])
     if isinstance(value, dict):
         return {key: decode(item) for key, item in value["dict"].items()}
     if isinstance(value, list):
         return [decode(item) for item in value]
-    return _special(value)
+    return value
 
 
 def _number(x, digits):

@@ -1,6 +1,7 @@
 """rl_checks/values.py: tensors as JSON and back."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -26,6 +27,8 @@ def test_infinities_and_nan_are_strict_json():
     back = decode(json.loads(json.dumps(encode(torch.tensor([float("nan"), float("inf")])), allow_nan=False)))
     assert torch.isnan(back[0])
     assert torch.isinf(back[1])
+    assert math.isnan(decode(encode(float("nan"))))
+    assert decode(encode("nan")) == "nan"  # a text stays a text
 
 
 def test_digits_shorten_what_need_not_be_exact():
