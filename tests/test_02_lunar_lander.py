@@ -40,20 +40,20 @@ def rollout(lander, settings):
 
 def test_rows_of_an_environment_follow_each_other_in_time(rollout):
     states, next_states = rollout.states.reshape(N, T, 8), rollout.next_states.reshape(N, T, 8)
-    ended = (rollout.terminations | rollout.truncations).reshape(N, T)
+    ended = (rollout.terminations + rollout.truncations).bool().reshape(N, T)
     assert ended.any(dim=1).all()
     same = (next_states[:, :-1] == states[:, 1:]).all(dim=2)
     assert torch.equal(same, ~ended[:, :-1])
 
 
 def test_next_state_at_an_end_is_where_the_episode_ended(rollout):
-    height = rollout.next_states[rollout.terminations][:, 1]
+    height = rollout.next_states[rollout.terminations.bool()][:, 1]
     assert (height < 1.0).all()  # a new episode starts at 1.4
-    assert (rollout.next_states[rollout.terminations] != 0).any(dim=1).all()
+    assert (rollout.next_states[rollout.terminations.bool()] != 0).any(dim=1).all()
 
 
 def test_every_end_reports_the_sum_of_its_rewards(rollout):
-    ended = (rollout.terminations | rollout.truncations).reshape(N, T)
+    ended = (rollout.terminations + rollout.truncations).bool().reshape(N, T)
     env, t = ended.nonzero()[0].tolist()  # the first end of environment 0; its episode began at row 0
     total = rollout.rewards.reshape(N, T)[env, : t + 1].sum().item()
     assert len(rollout.finished) == int(ended.sum())
