@@ -30,7 +30,7 @@ class Curves:
 
     def __call__(self, history):
         """history: {name: ([steps], [values])}"""
-        names = [name for name in TITLES if name in history] + [name for name in history if name not in TITLES]
+        names = ordered(history)
         if names != self._names:
             self._lay_out(names)
         for name, axes in zip(names, self._axes):
@@ -90,6 +90,11 @@ class Curves:
         buffer = io.BytesIO()
         picture.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(buffer, "PNG")
         return buffer.getvalue()
+
+
+def ordered(names):
+    """The usual metrics in their usual order, then the others as they came."""
+    return [name for name in TITLES if name in names] + [name for name in names if name not in TITLES]
 
 
 def title(name):

@@ -3,7 +3,7 @@
 import math
 import time
 
-from rl_pictures.curves import AVERAGE_OVER, Curves, title
+from rl_pictures.curves import AVERAGE_OVER, Curves, ordered, title
 from rl_pictures.screen import Screen, escape, is_live
 
 STATUS_SECONDS = 0.2
@@ -66,7 +66,8 @@ class Training:
         rate = self._step / seconds
         parts = [f"{self._title}: " if self._title else ""]
         parts[0] += f"{self._step:,} of {self.total_steps:,} steps ({min(1, self._step / self.total_steps):.0%})"
-        for name, (_, values) in self.history.items():
+        for name in ordered(self.history):
+            values = self.history[name][1]
             recent = values[-AVERAGE_OVER:] if name == "episode_return" else values[-1:]
             parts.append(f"{title(name)} {sum(recent) / len(recent):.3g}")
         parts.append(f"{rate:,.0f} steps/s")
@@ -90,7 +91,9 @@ class Training:
             self._picture = self._curves(self.history)
             took = time.process_time() - began
             self._next_curves = now + max(CURVES_SECONDS, took / CURVES_SHARE)
-        self._screen.show(f'<div style="font-family:monospace">{escape(status)}</div>{self._picture}', status)
+        # Two lines are kept free: a status that grows must not push the curves up and down.
+        line = f'<div style="font-family:monospace;min-height:2.8em">{escape(status)}</div>'
+        self._screen.show(line + self._picture, status)
 
 
 def _clock(seconds):

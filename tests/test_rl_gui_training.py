@@ -42,6 +42,14 @@ def test_the_last_state_says_it_all(watched):
     assert "data:image/png;base64," in markup and "alt=" in markup
 
 
+def test_metrics_keep_their_order_whichever_came_first(watched):
+    told = rl_gui.training(10)
+    told(1, loss=2.0, kl=0.5)
+    told(2, episode_return=7.0)
+    status = told.status()
+    assert status.index("return 7") < status.index("KL divergence 0.5") < status.index("loss 2")
+
+
 def test_an_interrupted_run_says_that_it_stopped(watched):
     with pytest.raises(KeyboardInterrupt), rl_gui.training(1000) as told:
         told(10, kl=0.1)
