@@ -29,8 +29,9 @@ PAGE = """<!doctype html>
 <script>MathJax = {{tex: {{inlineMath: [["$", "$"]]}}}}</script>
 <script async src="https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-mml-chtml.js"></script>
 <style>
-body {{ max-width: 860px; margin: 2em auto; padding: 0 1em; font: 16px/1.55 system-ui, sans-serif; color: #1a1a1a; background: #fff }}
-pre {{ font: 13px/1.45 ui-monospace, monospace; background: #f6f6f6; padding: 8px 12px; overflow-x: auto; white-space: pre-wrap }}
+body {{ max-width: 860px; margin: 2em auto; padding: 0 1em; font: 16px/1.55 system-ui, sans-serif }}
+body {{ color: #1a1a1a; background: #fff }}
+pre {{ font: 13px/1.45 ui-monospace, monospace; background: #f6f6f6; padding: 8px 12px; white-space: pre-wrap }}
 table {{ border-collapse: collapse }} td, th {{ padding: 3px 10px; border-bottom: 1px solid #ddd }}
 img, video {{ max-width: 100% }} summary {{ cursor: pointer }} .prompt, .anchor-link {{ display: none }}
 .output pre {{ background: none; border-left: 3px solid #ccc }}

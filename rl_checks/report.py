@@ -240,7 +240,8 @@ def _row_html(row, unfolded):
     line = f'{badge} {title} <span style="{QUIET}">{html.escape(_short(row.summary))}</span>'
     if not row.blocks:
         return f'<div style="border-top:1px solid #dddddd;padding:5px 0 5px 16px">{line}</div>'
-    return (f'<details{" open" * unfolded} style="border-top:1px solid #dddddd;padding:5px 0"><summary style="{INK}">{line}</summary>'
+    return (f'<details{" open" * unfolded} style="border-top:1px solid #dddddd;padding:5px 0">'
+            f'<summary style="{INK}">{line}</summary>'
             f'<div style="margin:4px 0 8px 20px">{"".join(block.as_html() for block in row.blocks)}</div></details>')
 
 

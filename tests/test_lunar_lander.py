@@ -473,5 +473,5 @@ def test_networks_of_other_sizes_or_shared_are_refused(PPO):
 
 
 def test_an_unknown_piece_is_named():
-    with pytest.raises(ValueError, match="compute_advantage'.*compute_advantages"):
+    with pytest.raises(ValueError, match=r"compute_advantage'.*compute_advantages"):
         rl_tests.test_ppo(None, only="compute_advantage")
