@@ -4,6 +4,7 @@ A record is found again only if the student, the file's bytes and everything tha
 the grader, the questions, the solution, torch, the course secret. So a regrade does only what changed.
 """
 
+import ast
 import hashlib
 import hmac
 import json
@@ -14,12 +15,6 @@ import torch
 from grading import notebooks
 from grading.gradebook import verdict_from
 from grading.judge import INFRASTRUCTURE
-
-# All that a verdict depends on, besides the submission.
-SOURCES = ("grading/*.py", "grading/cases/*.py", "grading/mistakes/*.py", "rl_checks/*.py", "rl_tests.py", "rl_envs.py",
-           "probe_envs.py")
-# ... and what in grading/ only shows verdicts, or moves them around.
-INDIFFERENT = {"__main__", "batch", "class_report", "demo", "doctor", "export", "feedback", "gradebook", "journal", "pool"}
 
 
 class Journal:
@@ -65,7 +60,27 @@ class Journal:
 def version(assignment, secret, *settings):
     """A digest of everything that a verdict depends on, besides the submission."""
     digest = hashlib.sha256(f"{torch.__version__} {settings}".encode())
-    files = [path for pattern in SOURCES for path in notebooks.ROOT.glob(pattern) if path.stem not in INDIFFERENT]
-    for path in sorted([*files, notebooks.solution_path(assignment), notebooks.RELEASES / f"{assignment}.ipynb"]):
+    for path in [*_sources(assignment), notebooks.solution_path(assignment), notebooks.RELEASES / f"{assignment}.ipynb"]:
         digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return hmac.new(secret, digest.digest(), hashlib.sha256).hexdigest()
+
+
+def _sources(assignment):
+    """The modules that take part in judging an assignment: the judge's, what runs inside, and all that they import."""
+    room = assignment.partition("_")[2]
+    waiting = ["grading.judge", "grading.inside", "grading.namespaces", f"grading.cases.{room}", f"grading.mistakes.{room}",
+               f"rl_checks.{room}"]
+    found = {}
+    while waiting:
+        name = waiting.pop()
+        path = notebooks.ROOT / (name.replace(".", "/") + ".py")
+        if name in found or not path.is_file():
+            continue  # of others, or a name out of a module, or a package, whose parts count one by one
+        found[name] = path
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    packages = [notebooks.ROOT / name / "__init__.py" for name in ("grading/cases", "grading/mistakes", "rl_checks")]
+    return sorted([*found.values(), *packages])

@@ -11,7 +11,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 
-from grading import intake, notebooks, wire
+from grading import intake, notebooks, suspects, wire
 from grading.build import expect
 from grading.cases import cases_of
 from grading.mistakes import mistakes_of
@@ -96,8 +96,8 @@ class Judge:
         """A PieceVerdict from [(case, observation)]: all points, or none with the report that says why."""
         findings, mistakes = engine.conclude(self.observers[piece], seen)
         if any(finding.differences for finding in findings):  # only then is it worth asking every known mistake
-            cases = expect(self.assignment, self.observers[piece], [case for case, _ in seen])
-            findings, mistakes = engine.conclude(self.observers[piece], [(c, o) for c, (_, o) in zip(cases, seen)])
+            seen = suspects.with_mistakes(self.assignment, self.observers[piece], seen, findings)
+            findings, mistakes = engine.conclude(self.observers[piece], seen)
         hints = {key: mistake.hints(self._strength) for key, mistake in mistakes_of(self.assignment, piece).items()}
         rows = rows_of(findings, mistakes, hints)
         if cell_error and any(finding.status != engine.PASSED for finding in findings):

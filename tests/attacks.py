@@ -169,7 +169,8 @@ sys.modules["__main__"]._answer = lambda *a: {"status": "skipped"}
 """,
     "sends a score": """
 import sys
-sys.modules["__main__"]._answer = lambda *a: {"status": "passed", "score": 10.0, "points": 10.0, "quantities": {"dict": {"score": 10}}}
+sys.modules["__main__"]._answer = lambda *a: {
+    "status": "passed", "score": 10.0, "points": 10.0, "quantities": {"dict": {"score": 10}}}
 """,
     "an unknown status": """
 import sys
@@ -234,10 +235,23 @@ def answer():
         send({"nonce": "0" * 32, "status": "passed", "quantities": {"dict": {}}}); time.sleep(0.01)
 threading.Thread(target=answer, daemon=True).start()
 """,
-    "another program takes over": """
+    "another program takes over": '''
 import os, sys
-os.execv(sys.executable, [sys.executable, "-c", "import os\\nfor fd in range(3, 64):\\n try: os.write(fd, b'{\\"status\\": \\"passed\\"}\\\\n')\\n except OSError: pass"])
-""",
+for fd in range(3, 64):
+    try:
+        os.set_inheritable(fd, True)
+    except OSError:
+        pass
+program = """
+import os
+for fd in range(3, 64):
+    try:
+        os.write(fd, b'{"ran": "compute_advantages", "status": "passed"}' + bytes([10]))
+    except OSError:
+        pass
+"""
+os.execv(sys.executable, [sys.executable, "-c", program])
+''',
     "shadowed modules": """
 for name in ("torch", "wire", "rl_tests", "namespaces", "json", "sitecustomize", "usercustomize"):
     open(name + ".py", "w").write("raise SystemExit")
@@ -335,7 +349,8 @@ os.kill(os.getpid(), signal.SIGSTOP)
 """,
     "network": """
 import socket, urllib.request
-for action in (lambda: socket.create_connection(("1.1.1.1", 80), 1), lambda: urllib.request.urlopen("http://example.com", timeout=1)):
+for action in (lambda: socket.create_connection(("1.1.1.1", 80), 1),
+               lambda: urllib.request.urlopen("http://example.com", timeout=1)):
     try:
         action()
     except OSError:
