@@ -6,6 +6,7 @@ the demo ends in status 0 only if all of it holds.
 
 import json
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,13 +136,13 @@ def make_class(folder):
 
 def mistaken(piece, key):
     """An answer cell with a known mistake in it: the course's file of mistakes, and the one that is made here."""
-    module = mistakes_package.__name__
-    files = {name: (Path(mistakes_package.__file__).parent / path).read_text(encoding="utf-8")
-             for name, path in ((module, "__init__.py"), (f"{module}.lunar_lander", "lunar_lander.py"))}
+    wrong = mistakes_of(ASSIGNMENT, piece)[key].wrong
+    files = {module.__name__: Path(module.__file__).read_text(encoding="utf-8")
+             for module in (mistakes_package, sys.modules[wrong.__module__])}
     return (f"# Made for the demo: the known mistake {key!r}.\nimport sys\nimport types\n\nSOURCES = {files!r}\n"
             "for name, source in SOURCES.items():\n    sys.modules[name] = types.ModuleType(name)\n"
             "    exec(source, sys.modules[name].__dict__)\n"
-            f"PPO.{piece} = sys.modules['{module}.lunar_lander'].MISTAKES['{piece}']['{key}'].wrong")
+            f"PPO.{piece} = sys.modules['{wrong.__module__}'].MISTAKES['{piece}']['{key}'].wrong")
 
 
 def _find(cells, name):
