@@ -26,6 +26,36 @@ __all__ = ["CheckFailed", "Report", "check_torch_tensor", "run_tests"]
 REFERENCE = Path(__file__).resolve().parent / "reference.json"
 
 
+def test_discounted_returns(discounted_returns):
+    """01: the discounted return of every episode."""
+    return _check("01_policy_gradients", ["discounted_returns"], discounted_returns, "discounted_returns")
+
+
+def test_reward_to_go(reward_to_go):
+    """01: discounted rewards from each step on."""
+    return _check("01_policy_gradients", ["reward_to_go"], reward_to_go, "reward_to_go")
+
+
+def test_policy_gradient_loss(policy_gradient_loss):
+    """01: the REINFORCE loss, with and without a baseline."""
+    return _check("01_policy_gradients", ["policy_gradient_loss"], policy_gradient_loss, "policy_gradient_loss")
+
+
+def test_kl_categorical(kl_categorical):
+    """01: the KL divergence of two categorical policies."""
+    return _check("01_policy_gradients", ["kl_categorical"], kl_categorical, "kl_categorical")
+
+
+def test_clipped_objective(clipped_objective):
+    """01: PPO's clipped objective, per sample."""
+    return _check("01_policy_gradients", ["clipped_objective"], clipped_objective, "clipped_objective")
+
+
+def test_td_errors(td_errors):
+    """01: one-step TD errors."""
+    return _check("01_policy_gradients", ["td_errors"], td_errors, "td_errors")
+
+
 def test_ppo(PPO, only=None):
     """02: the class PPO. only: "compute_advantages" or "compute_loss" for that piece alone."""
     pieces = ("networks", "compute_advantages", "compute_loss")
