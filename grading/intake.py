@@ -88,7 +88,7 @@ def _take(student, cells, release, digest):
                 notes.append(f"the answer cell {name} has more than {MAX_SOURCE} characters; it was left out")
             else:
                 found[name].append(source)
-        elif source and cell.get("cell_type") == "code" and cell.get("id") not in known:
+        elif source and cell.get("cell_type") == "code" and not (isinstance(cell.get("id"), str) and cell["id"] in known):
             own |= _defined(source)
     answers = {}
     for name, sources in found.items():

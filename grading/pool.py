@@ -74,7 +74,13 @@ def judge_one(job, submission):
                 _open(job)
             except (SandboxError, ValueError, OSError) as error:
                 return infrastructure(submission.student, job.assignment, f"not judged: {error}")
-        return _mine["judge"].judge(submission)
+        try:
+            return _mine["judge"].judge(submission)
+        except Exception as error:
+            # A fault in the grader itself must cost neither this student a grade nor the others theirs.
+            _close()
+            why = f"not judged: the grader failed ({type(error).__name__}: {error})"
+            return infrastructure(submission.student, job.assignment, why)
 
 
 def _round(waiting, job, workers, home):

@@ -248,3 +248,13 @@ def test_what_one_machine_gives_another_gives_too(graded, tmp_path):
     assert (tmp_path / "out" / "grades.csv").read_bytes() == (out / "grades.csv").read_bytes()
 
 
+
+
+def test_a_fault_in_the_intake_or_in_the_judge_is_told_and_costs_nobody_a_grade(tmp_path, monkeypatch):
+    hand_in(tmp_path / "in", "ada", notebook())
+    monkeypatch.setattr(batch.intake, "read", lambda *a: 1 / 0)
+    given = batch._taken(tmp_path / "in" / "ada" / "x.ipynb", "ada", release())
+    assert given.status == "infrastructure" and "ZeroDivisionError" in given.notes[0]
+    job = pool.Job(ASSIGNMENT, b"s", journal.version(ASSIGNMENT, b"s", pool.Budget(), UNSAFE, False), unsafe=UNSAFE)
+    monkeypatch.setattr(pool.Judge, "judge", lambda *a: 1 / 0)
+    assert pool.judge_one(job, submission("ada")).status == "infrastructure"
