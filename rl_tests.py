@@ -155,6 +155,22 @@ def test_compute_advantages_without_loop(compute_advantages_without_loop):
     return _check("03_ppo_details", [piece], compute_advantages_without_loop, piece)
 
 
+def test_probes(train_ppo, continuous=False, seed=1, PPOArgs=None):
+    """03: trains on environments with known answers, from easy to hard, and tells from what fails where to look.
+
+    train_ppo    PPOArgs -> agent
+    continuous   also the probe of continuous actions
+    PPOArgs      the class of the settings, where it is not a name of the notebook that train_ppo was written in
+    """
+    from rl_checks import probes
+
+    report = probes.report(probes.ladder(train_ppo, continuous, seed, PPOArgs))
+    report.show()
+    if not report.passed:
+        raise CheckFailed(report)
+    return report
+
+
 def flight_recorder(agent, optimizer, envs, args, stop=False):
     """03: a FlightRecorder, which watches a training loop for broken invariants (rl_checks/recorder.py)."""
     from rl_checks.recorder import FlightRecorder

@@ -108,17 +108,15 @@ class FlightRecorder:
         self.keys = _row_keys(rollout.obs.flatten(0, 1), rollout.logprobs.flatten(), rollout.values.flatten())
 
     def _actions_belong(self, rollout):
-        logprobs, mean, variance = _policy(self.agent, rollout.obs, rollout.actions)
+        logprobs, score, mean, variance = _policy(self.agent, rollout.obs, rollout.actions)
         if (logprobs - rollout.logprobs).abs().max() > 1e-3:
             self.found("logprobs", "the stored log-probabilities do not belong to the stored actions and observations",
                        "obs[t] is the observation AFTER the step, or the action stored is not the one that was scored.")
-        # Are they drawn from the policy? Mean log-probability against what the policy promises, in standard errors.
-        error = float(variance.sum().sqrt())
-        surprise = float((logprobs - mean).sum())
-        if error > 1e-3 and abs(surprise) > 6 * error + 1e-3:
-            self.found("sampling", f"the actions are {'more' if surprise > 0 else 'less'} likely than drawn ones would "
-                       f"be, by {abs(surprise) / error:.0f} standard errors",
-                       "the most likely action is taken, or a random one; sample().")
+        # Are they drawn from the policy? Below a variance of 25 chance has too long a tail for seven standard errors.
+        error, surprise = float(variance.sum().sqrt()), float((score - mean).sum())
+        if error > 5 and abs(surprise) > 7 * error:
+            self.found("sampling", "the actions are not those that the policy would draw, by "
+                       f"{abs(surprise) / error:.0f} standard errors", "the most likely action is taken, or a random one; sample().")
 
     def _values_belong(self, rollout):
         values = self.agent.critic(rollout.obs.flatten(0, 1)).reshape(rollout.values.shape)
@@ -153,7 +151,10 @@ class FlightRecorder:
         if gap > 1e-3 * (1 + float(mb.returns.abs().max())):
             self.found("returns", "returns are not advantages + values", "make_minibatches, or fields in the wrong order.")
         self.seen.append(_row_keys(mb.obs, mb.logprobs, mb.values))
-        entropy, kl, clipfrac = (row[f"losses/{name}"] for name in ("entropy", "approx_kl", "clipfrac"))
+        self.spread = max(self.spread, float(mb.advantages.max() - mb.advantages.min()))
+        self.error = max(self.error, float((mb.returns - mb.values).abs().max()))
+        self.entropy = entropy = row["losses/entropy"]
+        kl, clipfrac = (row[f"losses/{name}"] for name in ("approx_kl", "clipfrac"))
         if not -1e-3 <= entropy <= self.most_entropy + 1e-3 and self.discrete:
             self.found("entropy", f"the entropy is {entropy:.3g}, outside of [0, ln A]",
                        "calc_entropy, or the policy's logits.")
@@ -166,7 +167,9 @@ class FlightRecorder:
     def update(self):
         """Looks back on a whole update."""
         self._epochs()
-        if self.deviations and len(self.deviations) > 1 and max(self.deviations) < 1e-6 and self.gradients.steps:
+        # Nothing to learn where all advantages are equal, nothing to move where the policy is already sure.
+        calm = {"actor": self.spread < 1e-4 or self.entropy < 0.02, "critic": self.error < 1e-4}
+        if len(self.deviations) > 1 and max(self.deviations) < 1e-6 and self.gradients.steps and not calm["actor"]:
             self.found("ratio_one", "every ratio of this update is exactly 1",
                        "the old log-probabilities are computed anew in every epoch, or the optimizer does not move the actor.")
         if not self.deviations:
@@ -177,7 +180,7 @@ class FlightRecorder:
         if self.clipfracs and sum(self.clipfracs) / len(self.clipfracs) > 0.8:
             self.found("clipfrac", "more than 80 % of the samples are outside of the clip range",
                        "the learning rate is too high, or the policy loss has no clip.")
-        for key, seen, cause in self.gradients.findings(self.args):
+        for key, seen, cause in self.gradients.findings(self.args, calm):
             self.found(key, seen, cause)
         self._learning_rate()
         self.number += 1
@@ -218,6 +221,7 @@ class FlightRecorder:
 
     def _new_update(self):
         self.deviations, self.seen, self.kls, self.clipfracs = [], [], [], []
+        self.spread = self.error = self.entropy = 0.0
         self.gradients.forget()
 
 
@@ -267,8 +271,8 @@ class _Gradients:
         if len(factors) == 2 and not self.stale:
             self.apart |= abs(factors[0] - factors[1]) > 0.01 * max(factors)
 
-    def findings(self, args):
-        """(key, seen, cause) of what this update's gradients show."""
+    def findings(self, args, calm):
+        """(key, seen, cause) of what this update's gradients show; calm: {network: there is nothing to learn}."""
         expected = args.update_epochs * args.num_minibatches
         if self.left_out:
             yield ("left_out", f"the optimizer does not have all parameters of the {' and the '.join(self.left_out)}",
@@ -277,7 +281,7 @@ class _Gradients:
             yield ("steps", f"{self.steps} optimizer steps in an update; {args.update_epochs} epochs of {args.num_minibatches} "
                    f"minibatches have {expected}", "optimizer.step() belongs into the innermost loop.")
         for name, reached in self.reached.items():
-            if self.steps and not reached:
+            if self.steps and not reached and not calm[name]:
                 yield (f"no_gradient_{name}", f"the {name} got no gradient in a whole update",
                        "its loss is detached or left out of the sum, or zero_grad comes after backward.")
         if self.erased:
@@ -294,19 +298,22 @@ class _Gradients:
 
 
 def _policy(agent, obs, actions):
-    """Log-probabilities [T, N] of the actions, and the mean and variance [T, N] that drawn ones would have."""
+    """Log-probabilities [T, N] of the actions, and a score [T, N] of each with the mean and variance that drawn ones have.
+
+    The score is 1 for the most likely action and 0 for others; for continuous actions it is the squared distance.
+    """
     outputs = agent.actor(obs.flatten(0, 1)).reshape(*obs.shape[:2], -1)
     if hasattr(agent, "log_std"):
         log_std = agent.log_std.flatten()
         z = (actions.reshape(outputs.shape) - outputs) / log_std.exp()
         D = z.shape[-1]
-        constant = (log_std + 0.5 * math.log(2 * math.pi)).sum()
-        mean = torch.full(z.shape[:2], -0.5 * D, device=z.device) - constant
-        return -0.5 * z.square().sum(-1) - constant, mean, torch.full_like(mean, D / 2)
+        score = z.square().sum(-1)
+        mean = torch.full_like(score, D)
+        return -0.5 * score - (log_std + 0.5 * math.log(2 * math.pi)).sum(), score, mean, 2 * mean
     table = torch.log_softmax(outputs, dim=-1)
-    mean = (table.exp() * table).sum(-1)
-    variance = (table.exp() * table.square()).sum(-1) - mean.square()
-    return table.gather(-1, actions.long()[..., None]).squeeze(-1), mean, variance.clamp(min=0)
+    best, likeliest = table.exp().max(-1)
+    score = (actions == likeliest).float()
+    return table.gather(-1, actions.long()[..., None]).squeeze(-1), score, best, best * (1 - best)
 
 
 def _row_keys(obs, logprobs, values):
