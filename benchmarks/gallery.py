@@ -2,7 +2,7 @@
 
     python -m benchmarks.gallery [NAME ...] [--short]
 
-Pages hold prose, code, plots and replays, and stay below 500 kB: plots are reduced to 32 colours, CSS is our own.
+Pages hold prose, code, plots and replays, and stay below 500 kB: plots are reduced to 16 colours, CSS is our own.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from grading import notebooks
 
 OUT = notebooks.ROOT / "docs" / "gallery"
 MAX_BYTES = 500_000
-MAX_IMAGE_WIDTH = 700
+MAX_IMAGE_WIDTH = 900
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -70,12 +70,12 @@ def page(name, notebook, seconds):
 
 
 def reduced(png):
-    """A plot in 32 colours; lines and text stay sharp, the file shrinks to a third."""
+    """A plot in 16 colours; lines and text stay sharp, the file shrinks to a third."""
     image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
     if image.width > MAX_IMAGE_WIDTH:
         image = image.resize((MAX_IMAGE_WIDTH, round(image.height * MAX_IMAGE_WIDTH / image.width)), Image.LANCZOS)
     buffer = io.BytesIO()
-    image.quantize(32).save(buffer, "PNG", optimize=True)
+    image.quantize(16).save(buffer, "PNG", optimize=True)
     return base64.b64encode(buffer.getvalue()).decode()
 
 
