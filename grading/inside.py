@@ -20,15 +20,18 @@ import socket
 import sys
 import types
 
+import kernel
 import namespaces
 import wire
+
+HELPERS = os.path.dirname(os.path.abspath(__file__))
 
 
 def main(control_fd, uid):
     control = socket.socket(fileno=control_fd)
     if uid:
         _become(uid)
-    _preload()
+    preload()
     _send(control, {"ready": True})
     children = {}
     while True:
@@ -54,7 +57,7 @@ def main(control_fd, uid):
             _send(control, _end(order["pid"], children.pop(order["pid"])))
 
 
-def _preload():
+def preload():
     """What notebooks import, once for all children. No tensor is computed here: threads do not survive a fork."""
     import gymnasium  # noqa: F401
     import IPython.core.inputtransformer2  # noqa: F401
@@ -64,7 +67,7 @@ def _preload():
     import rl_tests
     torch.set_num_threads(1)
     matplotlib.pyplot.switch_backend("agg")
-    for path in sorted(os.listdir("rl_checks")):
+    for path in sorted(os.listdir(os.path.join(HELPERS, "rl_checks"))):
         if path.endswith(".py"):
             __import__("rl_checks." + path[:-3])
     for name in ("rl_gui", "rl_envs", "probe_envs"):
@@ -104,9 +107,10 @@ def _child(fd, order, holder):
                 os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         os.setsid()
         _give_up_rights(order, fd)
+        running = kernel.Kernel(fd, HELPERS) if order["full"] else None
         _send(questions, {"here": True})
         ours = False
-        _serve(questions)
+        _serve(questions, running)
     except BaseException as error:
         with contextlib.suppress(Exception):
             _send(questions, {"fault" if ours else "broken": f"{type(error).__name__}: {error}"[:500]})
@@ -145,7 +149,7 @@ def _give_up_rights(order, keep):
         _limit("RLIMIT_NPROC", limits["processes"])
     if order["bwrap"]:
         namespaces.drop_capabilities()
-        namespaces.filter_system_calls()
+        namespaces.filter_system_calls(sockets=order["full"])
 
 
 def _limit(name, value):
@@ -157,18 +161,33 @@ def _limit(name, value):
         resource.setrlimit(number, (value, value))
 
 
-def _serve(questions):
-    reader = questions.makefile("rb")
-    job = wire.loads(reader.readline())
-    import rl_tests
+def questions(fd, assignment, namespace):
+    """Answers questions about what `namespace` defines, until the judge has no more."""
+    line = socket.socket(fileno=fd)
+    _answer_all(line, line.makefile("rb"), assignment, namespace)
+
+
+def _serve(questions, running):
     from rl_checks import engine
-    pieces = rl_tests.observers_of(job["assignment"])
+    # Unbuffered: what is read ahead here would be missing in the kernel that reads on.
+    reader = questions.makefile("rb", buffering=0 if running else -1)
+    job = wire.loads(reader.readline())
+    if running:
+        running.serve(job["assignment"], job["cells"], lambda message: _send(questions, message))
+        return
     namespace = _namespace()
     for cell_id, source in job["cells"]:
         _send(questions, {"at": cell_id})
         _, trouble = engine.attempt(lambda: _run(source, f"<cell {cell_id}>", namespace))  # noqa: B023
         _send(questions, {"ran": cell_id, "status": trouble.status if trouble else "passed",
                           "error": trouble.error if trouble else "", "place": trouble.place if trouble else ""})
+    _answer_all(questions, reader, job["assignment"], namespace)
+
+
+def _answer_all(questions, reader, assignment, namespace):
+    import rl_tests
+    from rl_checks import engine
+    pieces = rl_tests.observers_of(assignment)
     for line in reader:
         question = wire.loads(line)
         _send(questions, {"nonce": question["nonce"], **_answer(engine, pieces[question["piece"]], question, namespace)})

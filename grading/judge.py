@@ -21,6 +21,9 @@ from rl_checks.report import Report, Row, rows_of
 from rl_tests import observers_of
 
 OK, TIMEOUT, MEMORY, CRASHED, INFRASTRUCTURE = "ok", "timeout", "memory", "crashed", "infrastructure"
+# Cell magics run the cell's own code, %run and assignments from magics define things: only a kernel does that.
+NEEDS_KERNEL = re.compile(r"^\s*%%\w|^\s*%run\b|^\s*[\w, ]+=\s*[%!]\w|^(async with|async for|await|\w+ *= *await)\b",
+                          re.MULTILINE)
 OUT_OF_MEMORY = re.compile(r"^MemoryError|can't allocate memory|Unable to allocate|std::bad_alloc")
 
 
@@ -124,6 +127,7 @@ class _Trial:
         self.step_s = judge._budget.step_s
         self.cells = [(cell.id, cell.source, notebooks.grade_id(cell) if notebooks.is_answer(cell) else "")
                       for cell in notebooks.definitions(intake.rebuild(judge.release, submission))]
+        self.full = any(NEEDS_KERNEL.search(answer) for answer in submission.answers.values())
         self.verdicts, self.cell_errors, self.left_out = {}, {}, set()
         self.status = OK
         self.notes = list(submission.notes)
@@ -132,7 +136,9 @@ class _Trial:
         waiting = list(self.judge.points)
         while waiting:
             before = len(waiting), len(self.left_out)
-            with self.judge._sandbox.child() as child:
+            opening = time.monotonic()
+            with self.judge._sandbox.child(self.full) as child:
+                self.deadline += time.monotonic() - opening  # the student has the whole budget
                 self._attempt(child, waiting)
             waiting = [piece for piece in waiting if piece not in self.verdicts]
             if waiting and (time.monotonic() > self.deadline or (len(waiting), len(self.left_out)) == before):

@@ -82,13 +82,13 @@ class Sandbox:
         shutil.rmtree(self._home, ignore_errors=True)
 
     @contextlib.contextmanager
-    def child(self):
-        """A fresh process for one submission. raises SandboxError where none can be had."""
+    def child(self, full=False):
+        """A fresh process for one submission; full: with a Jupyter kernel. raises SandboxError where none can be had."""
         if self._zygote.poll() is not None:
             self._stop()
             self._start()
         ours, theirs = socket.socketpair()
-        with ours, theirs, self._order() as order:
+        with ours, theirs, self._order(full or self.full) as order:
             socket.send_fds(self._control, [wire.dumps(order)], [theirs.fileno()])
             theirs.close()
             reply = self._reply(60)
@@ -103,9 +103,9 @@ class Sandbox:
                 child.ended = self._reply(60)
 
     @contextlib.contextmanager
-    def _order(self):
+    def _order(self, full):
         """What the zygote is told; a folder that was made for it is gone afterwards."""
-        order = {"do": "fork", "uid": 0, "bwrap": None, "full": self.full, "limits": asdict(self.limits)}
+        order = {"do": "fork", "uid": 0, "bwrap": None, "full": full, "limits": asdict(self.limits)}
         if self.confined:
             yield order | {"bwrap": bubblewrap.child(self._home / "helpers"), "folder": bubblewrap.WORK}
             return
@@ -132,7 +132,8 @@ class Sandbox:
         home = self._home / "helpers"
         if not home.exists():
             home.mkdir()
-            for name in (*HELPERS, "grading/inside.py", "grading/namespaces.py", "grading/wire.py"):
+            for name in (*HELPERS, "grading/inside.py", "grading/kernel.py", "grading/namespaces.py",
+                         "grading/wire.py"):
                 source = notebooks.ROOT / name
                 if source.is_dir():
                     shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,11 +1,14 @@
 """The judge: each way in which a submission can go wrong costs its own piece, and nothing else."""
 
+import atexit
+import functools
+
 import pytest
 from classroom import ASSIGNMENT, FIRST, FULL, SECOND, SECRET, answers, judge, sandbox, scores, submission
 
 from grading import intake
 from grading.judge import CRASHED, INFRASTRUCTURE, MEMORY, OK, TIMEOUT, Budget, Judge
-from grading.sandbox import SandboxError
+from grading.sandbox import Sandbox, SandboxError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -122,7 +125,7 @@ def test_what_students_import_late_works(code):
 
 
 class Broken:
-    def child(self):
+    def child(self, full=False):
         raise SandboxError("no process to be had")
 
 
@@ -136,3 +139,23 @@ def test_one_students_leftovers_do_not_reach_the_next():
     judge().judge(submission(**after(spoil)))
     look = "import os\nassert not os.path.exists('left.txt') and torch.zeros_like and len('x')\n"
     assert scores(judge().judge(submission(**{FIRST: "import torch\n" + look + answers()[FIRST]}))) == FULL
+
+
+@functools.cache
+def full_judge():
+    box = Sandbox(unsafe=not sandbox().confined, full=True).__enter__()
+    atexit.register(box.__exit__)
+    return Judge(ASSIGNMENT, SECRET, box, Budget(8.0, 20.0))
+
+
+@pytest.mark.parametrize("changed", [
+    {}, after("raise ValueError('x')"), {FIRST: "def compute_advantages(:"}, inside("return None"),
+    inside("import os; os._exit(0)"), after("raise SystemExit"), inside("x = input('?'); print(x); display(x)")], ids=str)
+def test_a_kernel_gives_the_grades_of_the_fast_way(changed):
+    fast, full = judge(8.0, 20.0).judge(submission(**changed)), full_judge().judge(submission(**changed))
+    assert (full.status, scores(full)) == (fast.status, scores(fast)), (full.notes, full.pieces[FIRST].text)
+
+
+@pytest.mark.parametrize("code", ["%%time\n", "files = !ls\n", "%%capture out\n"])
+def test_an_answer_that_needs_a_kernel_gets_one(code):
+    assert scores(judge(8.0, 20.0).judge(submission(**{FIRST: code + answers()[FIRST]}))) == FULL
