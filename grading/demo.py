@@ -10,8 +10,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from grading import batch, build, gradebook, notebooks
 from grading import mistakes as mistakes_package
 from grading.mistakes import mistakes_of
@@ -32,10 +30,10 @@ class Expectation:
 def run(out, workers=None, unsafe=False):
     """Builds, makes the class, grades it, prints the gradebook. Returns the exit status."""
     out = Path(out)
+    shutil.rmtree(out, ignore_errors=True)  # or the journal of the last run would answer instead of the judge
     changed = build.build_if_needed()
     print(f"Built the student version of {len(notebooks.assignments())} notebooks ({len(changed)} files changed).")
     submitted = out / "submitted"
-    shutil.rmtree(submitted, ignore_errors=True)
     expectations = make_class(submitted)
     print(f"Made a class of {len(expectations)} submissions of {ASSIGNMENT} in {submitted}. Grading:")
     verdicts = batch.grade(submitted, ASSIGNMENT, out, workers, batch.Progress(), unsafe)
@@ -90,7 +88,7 @@ def table(verdicts, problems):
 def make_class(folder):
     """Writes FOLDER/STUDENT/NAME.ipynb for the whole class; returns {student: Expectation}."""
     solution = notebooks.read(notebooks.solution_path(ASSIGNMENT))
-    release = notebooks.read(notebooks.RELEASES / f"{ASSIGNMENT}.ipynb")
+    released = (notebooks.RELEASES / f"{ASSIGNMENT}.ipynb").read_text(encoding="utf-8")
     answers = {notebooks.grade_id(c): c.source for c in solution.cells if notebooks.is_answer(c)}
     expectations = {}
 
@@ -101,36 +99,36 @@ def make_class(folder):
         expectations[student] = expectation
 
     def with_answers(**changed):
-        notebook = nbformat.from_dict(json.loads(nbformat.writes(release)))
-        for cell in notebook.cells:
+        notebook = json.loads(released)
+        for cell in notebook["cells"]:
             if notebooks.is_answer(cell):
-                cell.source = changed.get(notebooks.grade_id(cell), answers[notebooks.grade_id(cell)])
-        return notebook
+                cell["source"] = changed.get(notebooks.grade_id(cell), answers[notebooks.grade_id(cell)])
+        return json.dumps(notebook)
 
     def edited(edit):
-        notebook = with_answers()
-        edit(notebook.cells)
-        return nbformat.writes(notebook)
+        notebook = json.loads(full)
+        edit(notebook["cells"])
+        return json.dumps(notebook)
 
-    full = nbformat.writes(with_answers())
+    full = with_answers()
     first, second = answers
     submit("full-solution", Expectation(), full)
-    submit("untouched-release", Expectation(lost=None), nbformat.writes(release))
-    submit("warns-on-stderr", Expectation(), nbformat.writes(with_answers(**{first: _WARNS + answers[first]})))
+    submit("untouched-release", Expectation(lost=None), released)
+    submit("warns-on-stderr", Expectation(), with_answers(**{first: _WARNS + answers[first]}))
     for piece in answers:
         for key in mistakes_of(ASSIGNMENT, piece):
             submit(f"mistake-{key}", Expectation(lost=(piece,), mistake=key),
-                   nbformat.writes(with_answers(**{piece: mistaken(piece, key)})))
+                   with_answers(**{piece: mistaken(piece, key)}))
     submit("loops-for-ever", Expectation("timeout", (first,)),
-           nbformat.writes(with_answers(**{first: answers[first] + "\n\nwhile True:\n    pass"})))
+           with_answers(**{first: answers[first] + "\n\nwhile True:\n    pass"}))
     submit("exhausts-memory", Expectation("memory", (second,)),
-           nbformat.writes(with_answers(**{second: _MEMORY + answers[second].replace("### BEGIN SOLUTION", _GREEDY)})))
+           with_answers(**{second: _MEMORY + answers[second].replace("### BEGIN SOLUTION", _GREEDY)}))
     submit("exits-the-process", Expectation("crashed", (first,)),
-           nbformat.writes(with_answers(**{first: answers[first] + "\n\nimport os\nos._exit(0)"})))
+           with_answers(**{first: answers[first] + "\n\nimport os\nos._exit(0)"}))
     submit("broken-json", Expectation("unreadable", None), full[: len(full) // 2])
     submit("doubled-check-cell", Expectation(), edited(lambda cells: cells.append(_copy(cells, f"test_{first}"))))
     submit("deleted-check-cell", Expectation(), edited(lambda cells: cells.remove(_find(cells, f"test_{second}"))))
-    submit("patches-the-checks", Expectation(lost=None), nbformat.writes(with_answers(**_PATCHES)))
+    submit("patches-the-checks", Expectation(lost=None), with_answers(**_PATCHES))
     return expectations
 
 
@@ -151,8 +149,7 @@ def _find(cells, name):
 
 def _copy(cells, name):
     twin = json.loads(json.dumps(_find(cells, name)))
-    twin["id"] = "pasted-by-the-student"
-    return nbformat.from_dict(twin)
+    return twin | {"id": "pasted-by-the-student"}
 
 
 _WARNS = "import sys\nimport warnings\n\nwarnings.warn('this is only a warning')\nprint('so is this', file=sys.stderr)\n\n"
