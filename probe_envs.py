@@ -228,7 +228,8 @@ class ProbeTruncation(Probe):
 
 
 class ProbeTermination(Probe):
-    """Reward 1 at every step; the observation says (begun, last step), and the episode terminates after 4 steps.
+    """Reward 1 at every step; the observation says (begun, last step). After 4 steps the episode terminates, and in the
+    same step a clock rings: termination wins, as always.
 
     Answer: V(0, 0) = 1 + gamma + gamma^2 + gamma^3 at the first step, V(1, 1) = 1 at the last one.
     If V is too high: something is bootstrapped after a termination, or the sum runs into the next episode.
@@ -240,7 +241,7 @@ class ProbeTermination(Probe):
 
     def advance(self, action):
         obs = np.stack([np.ones(self.num_envs), (self.steps == 2)], axis=1)
-        return obs, np.ones(self.num_envs), self.steps == 3, False
+        return obs, np.ones(self.num_envs), self.steps == 3, self.steps == 3
 
 
 class ProbeFiller(Probe):
