@@ -63,6 +63,7 @@ def preload():
     import IPython.core.inputtransformer2  # noqa: F401
     import matplotlib.pyplot
     import torch
+    import torch._dynamo  # the first optimizer imports it, which takes longer than judging a submission
 
     import rl_tests
     torch.set_num_threads(1)
