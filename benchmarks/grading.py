@@ -83,7 +83,8 @@ def run_ours(folder, assignment, workers):
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert all(v.status == "ok" for v in verdicts), {v.status for v in verdicts}
     return {"submissions": len(verdicts), "seconds": round(seconds, 1), "per_minute": round(len(verdicts) / seconds * 60, 1),
-            "largest_process_mib": round(used.ru_maxrss / 1024), "judge_cpu_s": round(used.ru_utime - before.ru_utime, 1)}
+            "largest_process_mib": round(used.ru_maxrss / 1024),
+            "workers_cpu_s": round(used.ru_utime - before.ru_utime + used.ru_stime - before.ru_stime, 1)}
 
 
 def run_stock(folder, assignment, count):
