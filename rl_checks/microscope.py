@@ -27,15 +27,51 @@ def blocks(finding, paragraph, table, error_map):
         expected = piece.grid(difference.quantity, difference.expected, inputs)
         got = piece.grid(difference.quantity, difference.got.detach().cpu(), inputs)
         context = piece.context(inputs) if piece.context else {}
-        t, env = locate(wrong, piece.backwards)
+        t, env = _worst(wrong, expected, got, piece.backwards)
         why = "The sum runs backwards in time, so the mistake starts" if piece.backwards else "It starts"
         out = [paragraph(f"{why} at {'the largest wrong t' if piece.backwards else 'the first wrong t'}: "
                          f"(t={t}, env={env}), expected {number(expected[t, env])}, got {number(got[t, env])}."),
                _rows(difference.quantity, expected, got, context, t, env, table)]
+        if piece.backwards and "ends" in context and (sentence := pattern(wrong, context["ends"])):
+            out.append(paragraph(sentence))
         if wrong.numel() <= MAX_CELLS:
             out.append(_map(expected, got, wrong, context.get("ends"), (t, env), error_map))
         return out
     return []
+
+
+def pattern(wrong, ends):
+    """What the places of the errors have in common, as a sentence; "" if nothing that we know of.
+
+    wrong    [T, N] bool
+    ends     [T, N] bool   step t is the last of its episode
+    returns  str           where the errors start tells which part of a backward recursion makes them
+    """
+    last = torch.zeros_like(wrong)
+    last[-1] = True
+    alone = ends | last  # no later advantage flows in here
+    after = torch.cat([wrong[1:], torch.zeros_like(wrong[:1])])
+    starts = wrong & (alone | ~after)
+    if wrong.any() and torch.equal(wrong, ~alone):
+        return ("Right wherever no later advantage flows in, wrong everywhere else: look at the weight of the next advantage, "
+                "or the direction of the loop.")
+    if starts.any() and not (starts & ~(last & ~ends)).any():
+        return "Every error starts at the last step of the rollout where its episode goes on: look at the term with next_value."
+    if starts.any() and not (starts & ~(last & ends)).any():
+        return "Every error starts where an episode ends with the rollout: look at next_done."
+    if starts.any() and not (starts & ~ends).any():
+        return "Every error starts at the last step of an episode: look at what you do where an episode ends."
+    begins = torch.cat([torch.ones_like(ends[:1]), ends[:-1]])
+    if starts.any() and not (starts & ~begins).any():
+        return "Every error starts at the first step of an episode: your flags are one step off."
+    return ""
+
+
+def _worst(wrong, expected, got, backwards):
+    """(t, env) to show: the row of time in which it starts, and there the environment with the largest error."""
+    t, _ = locate(wrong, backwards)
+    error = (got[t].double() - expected[t].double()).abs().nan_to_num(torch.inf)
+    return t, int(torch.where(wrong[t], error, -1.0).argmax())
 
 
 def _rows(quantity, expected, got, context, t, env, table):
