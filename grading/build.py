@@ -72,7 +72,8 @@ def expect(assignment, piece, cases, with_mistakes=True):
         for key, mistake in known.items():
             given = quantities(piece, version(piece, solution, mistake.wrong), case)
             differing = {} if given is None else {
-                name: value for name, value in given.items() if name in expected and not _equal(expected[name], value)}
+                name: value for name, value in given.items()
+                if name in expected and not _equal(expected[name], value, piece.tolerance)}
             if differing:
                 wrong[key] = differing
         full.append(replace(case, expected=expected, mistakes=wrong))
@@ -163,10 +164,10 @@ def _fingerprint():
     return digest.hexdigest()
 
 
-def _equal(expected, value):
+def _equal(expected, value, tolerance):
     if isinstance(expected, torch.Tensor):
         return (isinstance(value, torch.Tensor) and value.shape == expected.shape and value.dtype == expected.dtype
-                and torch.allclose(value, expected, rtol=engine.TOLERANCE, atol=engine.TOLERANCE))
+                and torch.allclose(value, expected, rtol=tolerance, atol=tolerance))
     return type(value) is type(expected) and value == expected
 
 
