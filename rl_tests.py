@@ -178,6 +178,41 @@ def flight_recorder(agent, optimizer, envs, args, stop=False):
     return FlightRecorder(agent, optimizer, envs, args, stop)
 
 
+def test_gaussian_policy(GaussianPolicy):
+    """04: the class GaussianPolicy."""
+    return _check("04_continuous_control", ["GaussianPolicy"], GaussianPolicy, "GaussianPolicy")
+
+
+def test_running_norm(RunningNorm):
+    """04: running statistics of observations."""
+    return _check("04_continuous_control", ["RunningNorm"], RunningNorm, "RunningNorm")
+
+
+def test_reward_scaler(RewardScaler):
+    """04: rewards of one size."""
+    return _check("04_continuous_control", ["RewardScaler"], RewardScaler, "RewardScaler")
+
+
+def test_bootstrap_truncations(bootstrap_truncations):
+    """04: values of next states, across the clock's cuts."""
+    return _check("04_continuous_control", ["bootstrap_truncations"], bootstrap_truncations, "bootstrap_truncations")
+
+
+def test_gae(gae):
+    """04: advantages, with terminated and truncated apart."""
+    return _check("04_continuous_control", ["gae"], gae, "gae")
+
+
+def test_ppo_update(ppo_update):
+    """04: all epochs of one update, with stand-ins for the networks."""
+    return _check("04_continuous_control", ["ppo_update"], ppo_update, "ppo_update")
+
+
+def test_collect(collect):
+    """04: collecting a rollout, in scripted environments."""
+    return _check("04_continuous_control", ["collect"], collect, "collect")
+
+
 def _check(assignment, pieces, target, title):
     """Checks `target` as each of the pieces, shows the report and returns it, or raises CheckFailed."""
     observers = observers_of(assignment)
