@@ -67,6 +67,42 @@ def lunar_lander(settings_of):
     return measure
 
 
+def robot(env_id, total_steps, checkpoints=()):
+    """measure() for a run of 04_continuous_control; its record also has a curve, and evaluations at the checkpoints."""
+
+    def measure(defined, seed, short):
+        settings = replace(defined["Settings"](), env_id=env_id, total_steps=total_steps, seed=seed)
+        settings = settings.for_rehearsal() if short else settings
+        episodes, ahead, curve, reached, solved_at = 2 if short else 100, list(checkpoints), [], {}, []
+        cpu, wall = time.process_time(), time.perf_counter()
+
+        def evaluation(run):
+            return defined["evaluate"](defined["pilot"](run), env_id, episodes=episodes)
+
+        def watch(run):
+            nonlocal cpu, wall
+            paused = time.process_time(), time.perf_counter()
+            recent = float(np.mean(run.returns[-100:])) if run.returns else None
+            if run.steps % CURVE_EVERY < settings.num_envs * settings.num_steps:
+                curve.append([run.steps, recent and round(recent, 1)])
+            if not solved_at and len(run.returns) >= 100 and recent >= ANT_RUNS:
+                solved_at.append((run.steps, paused[0] - cpu))
+            if ahead and run.steps >= ahead[0]:
+                reached[str(ahead.pop(0))] = round(float(np.mean(evaluation(run))), 1)
+            # Time spent on looking is no training time.
+            cpu, wall = cpu + time.process_time() - paused[0], wall + time.perf_counter() - paused[1]
+
+        run = defined["train"](settings, after_update=watch)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        record = record_of(evaluation(run), run.steps, cpu, wall, solved_at[0] if solved_at else None)
+        return {**record, "env_id": env_id, "device": defined["DEVICE"], "evaluation_mean_at": reached, "curve": curve}
+
+    return measure
+
+
+CURVE_EVERY = 50_000
+ANT_RUNS = 4500.0  # what PPO with envpool and rl_games publishes for Ant-v5, see docs/speed.md
+
 LUNAR_LANDER_SOLVED = 200.0  # https://gymnasium.farama.org/environments/box2d/lunar_lander/
 
 RECIPES = {
@@ -78,5 +114,14 @@ RECIPES = {
         },
         goals={"500k": {"mean": 270, "cpu_seconds": 60}, "300k": {"mean": 250, "cpu_seconds": 36}},
         solved=LUNAR_LANDER_SOLVED,
+    ),
+    "04_continuous_control": Recipe(
+        runs={
+            "Ant 3M": robot("Ant-v5", 3_000_000, checkpoints=(400_000, 1_000_000, 2_000_000)),
+            "HalfCheetah 1M": robot("HalfCheetah-v5", 1_000_000),
+            "Humanoid 1M": robot("Humanoid-v5", 1_000_000),
+        },
+        goals={"Ant 3M": {"mean": 4500, "cpu_seconds": 900}},
+        solved=ANT_RUNS,
     ),
 }
