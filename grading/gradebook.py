@@ -97,7 +97,11 @@ def write(out, assignment, verdicts, rebuilt, timestamps=None):
         verdicts=config.JudgeExecute.verdicts), encoding="utf-8")
     with _quiet_nbgrader(out / "nbgrader.log"):
         _convert(GenerateAssignment, config)
-        release = notebooks.read(course / "release" / assignment / f"{assignment}.ipynb")
+        path = course / "release" / assignment / f"{assignment}.ipynb"
+        if not path.exists():
+            raise ValueError(f"nbgrader refused the released notebook, see {out / 'nbgrader.log'}: if "
+                             f"{out / 'gradebook.db'} is of another version of it, move it away and run this again")
+        release = notebooks.read(path)
         with Gradebook(config.CourseDirectory.db_url) as book:
             for verdict in verdicts:
                 save_verdict(course / "verdicts", verdict)

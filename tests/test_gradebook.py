@@ -89,3 +89,12 @@ def test_the_feedback_escapes_what_students_write(tmp_path):
 def test_the_feedback_of_a_fault_of_ours_shows_no_score(out):
     page = (out / "feedback" / "dan.html").read_text()
     assert "no score yet" in page and "our fault" in page and "0 of" not in page
+
+
+def test_a_gradebook_of_another_version_is_refused_with_a_way_out(out, tmp_path):
+    twin = tmp_path / "twin"
+    shutil.copytree(out, twin)
+    with sqlite3.connect(twin / "gradebook.db") as db:
+        db.execute("update source_cell set name = 'an_older_cell' where rowid = 1")
+    with pytest.raises(ValueError, match="move it away"):
+        batch.write_results(twin, ASSIGNMENT, [verdict("ada")], [submission("ada")])
