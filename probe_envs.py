@@ -200,16 +200,19 @@ class Probe5(Probe):
 
 
 class ProbeBoundary(Probe):
-    """An episode without an end, reward 1 at every step: V(0) = 1 / (1 - gamma).
+    """An episode without an end: the observation goes 0, 1, 0, 1, ..., and the reward equals it.
 
-    Use it with short rollouts and a small gamma. If V is too low, the last step of a rollout is treated as the end
-    of an episode: next_value is dropped, or next_done is not what the last step said.
+    Answer: V(1) = 1 + gamma V(0) and V(0) = gamma V(1), so V(1) = 1 / (1 - gamma^2) and V(0) = gamma V(1).
+    Use it with short rollouts and a small gamma. If V is off: the last step of a rollout is treated as the end of an
+    episode, next_value is that of another observation, or next_done is not what the last step said.
     """
 
-    answers = (Answer((0.0,), value=lambda gamma: 1 / (1 - gamma)),)
+    low = 0.0
+    answers = (Answer((0.0,), value=lambda gamma: gamma / (1 - gamma**2)),
+               Answer((1.0,), value=lambda gamma: 1 / (1 - gamma**2)))
 
     def advance(self, action):
-        return self.obs, np.ones(self.num_envs), False, False
+        return 1 - self.obs, self.obs[:, 0], False, False
 
 
 class ProbeTruncation(Probe):

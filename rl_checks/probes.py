@@ -59,8 +59,8 @@ LADDER = (
          value=0.2, prob=0.1),
     Rung("ProbeBoundary", {"num_envs": 32, "num_steps": 2, "num_minibatches": 2, "gamma": 0.5, "learning_rate": 2e-3,
                            "total_timesteps": 9_600},
-         "The last step of a rollout is treated as an end: next_value in learning_phase or compute_advantages, or "
-         "next_done.", value=0.1),
+         "The last step of a rollout is treated as an end, or bootstrapped from another observation: next_value in "
+         "learning_phase or compute_advantages, or next_done.", value=0.1),
     Rung("ProbeTruncation", {**SMALL, "gamma": 0.5, "total_timesteps": 15_360},
          "A clock is treated as the end of the task: rollout_phase adds gamma * V(final_obs) at a truncation, and the flag "
          "is terminated OR truncated.", value=0.1),

@@ -63,6 +63,7 @@ class FlightRecorder:
     def __init__(self, agent, optimizer, envs, args, stop=False):
         self.agent, self.optimizer, self.args, self.stop = agent, optimizer, args, stop
         self.findings, self.number, self.last = [], 1, None
+        self.alike, self.beginnings = False, set()
         self.gradients = _Gradients(agent, optimizer)
         self.discrete = hasattr(envs.single_action_space, "n")
         self.most_entropy = math.log(envs.single_action_space.n) if self.discrete else math.inf
@@ -103,8 +104,7 @@ class FlightRecorder:
             self._actions_belong(rollout)
             self._values_belong(rollout)
         self._goes_on(rollout)
-        if self._copies(rollout.obs):
-            self.found("same_seed", "all environments see exactly the same", "they share one seed, or one environment.")
+        self._seeds_differ(rollout)
         self.keys = _row_keys(rollout.obs.flatten(0, 1), rollout.logprobs.flatten(), rollout.values.flatten())
 
     def _actions_belong(self, rollout):
@@ -116,7 +116,8 @@ class FlightRecorder:
         error, surprise = float(variance.sum().sqrt()), float((score - mean).sum())
         if error > 5 and abs(surprise) > 7 * error:
             self.found("sampling", "the actions are not those that the policy would draw, by "
-                       f"{abs(surprise) / error:.0f} standard errors", "the most likely action is taken, or a random one; sample().")
+                       f"{abs(surprise) / error:.0f} standard errors",
+                       "the most likely action is taken, or a random one; sample().")
 
     def _values_belong(self, rollout):
         values = self.agent.critic(rollout.obs.flatten(0, 1)).reshape(rollout.values.shape)
@@ -135,10 +136,15 @@ class FlightRecorder:
                            "next_done was not carried over.")
         self.last = rollout.next_obs.clone(), rollout.next_done.clone()
 
-    def _copies(self, obs):
-        """Do all environments see the same, although there is something to see?"""
-        few = len(torch.unique(obs.flatten(0, 1), dim=0)) < 16  # a probe shows the same to all of them, rightly
-        return obs.shape[1] > 1 and not few and bool((obs == obs[:, :1]).all())
+    def _seeds_differ(self, rollout):
+        """Did all environments begin alike, although episodes begin in many ways?"""
+        if self.number == 1:
+            self.alike = rollout.obs.shape[1] > 1 and bool((rollout.obs[0] == rollout.obs[0, :1]).all())
+        if self.alike and len(self.beginnings) < 8:
+            self.beginnings |= {tuple(row) for row in rollout.obs[rollout.dones.bool()].flatten(1).tolist()}
+            if len(self.beginnings) >= 8:
+                self.found("same_seed", "all environments began alike, and later episodes begin in many ways",
+                           "the environments share one seed: envs.reset(seed=args.seed) gives each its own.")
 
     def minibatch(self, new_logprobs, mb, row):
         """Looks at one minibatch after its step; new_logprobs are those that its loss was computed from."""
