@@ -100,6 +100,29 @@ def robot(env_id, total_steps, checkpoints=()):
     return measure
 
 
+def cart_pole(settings_of):
+    """measure() for a run of 03_ppo_details; settings_of(defined) -> its PPOArgs."""
+
+    def measure(defined, seed, short):
+        args = replace(settings_of(defined), seed=seed, log_dir="")
+        args = replace(args, total_timesteps=2 * args.batch_size) if short else args
+        solved_at, returns = [], []
+        cpu, wall = time.process_time(), time.perf_counter()
+
+        def watch(steps, numbers, agent):
+            returns.append(numbers.get("charts/episodic_return", np.nan))
+            if not solved_at and len(returns) >= 10 and np.nanmean(returns[-10:]) >= CART_POLE_SOLVED:
+                solved_at.append((steps, time.process_time() - cpu))
+
+        agent = defined["train_ppo"](args, after_update=watch)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        evaluated = defined["evaluate"](agent, args.env_id, episodes=2 if short else 100)
+        return record_of(evaluated, args.num_updates * args.batch_size, cpu, wall, solved_at[0] if solved_at else None)
+
+    return measure
+
+
+CART_POLE_SOLVED = 475.0  # https://gymnasium.farama.org/environments/classic_control/cart_pole/
 CURVE_EVERY = 50_000
 ANT_RUNS = 4500.0  # what PPO with envpool and rl_games publishes for Ant-v5, see docs/speed.md
 
@@ -114,6 +137,14 @@ RECIPES = {
         },
         goals={"500k": {"mean": 270, "cpu_seconds": 60}, "300k": {"mean": 250, "cpu_seconds": 36}},
         solved=LUNAR_LANDER_SOLVED,
+    ),
+    "03_ppo_details": Recipe(
+        runs={
+            "defaults": cart_pole(lambda defined: defined["PPOArgs"]()),
+            "fast": cart_pole(lambda defined: defined["FAST"]),
+        },
+        goals={"defaults": {"mean": 475, "cpu_seconds": 120}, "fast": {"mean": 500, "cpu_seconds": 10}},
+        solved=CART_POLE_SOLVED,
     ),
     "04_continuous_control": Recipe(
         runs={
