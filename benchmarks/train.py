@@ -28,11 +28,11 @@ PACKAGES = ("torch", "gymnasium", "numpy", "box2d", "mujoco")
 def main(arguments=None):
     options = _parser().parse_args(arguments)
     out = options.out or ROOT / "results" / f"{options.name}.json"
-    bench(options.name, options.seeds, options.first_seed, options.jobs, options.short, out)
+    bench(options.name, options.seeds, options.first_seed, options.jobs, options.short, out, options.cluster)
     print(f"written: {out}")
 
 
-def bench(name, seeds, first_seed, jobs, short, out):
+def bench(name, seeds, first_seed, jobs, short, out, cluster=None):
     """Runs what is missing in `out` and writes it after every run. Returns the results, a dict."""
     recipe = RECIPES[name]
     about = describe(name, short)
@@ -40,7 +40,7 @@ def bench(name, seeds, first_seed, jobs, short, out):
     records = finished_records(out, about, plan)
     if records:
         print(f"{len(records)} of {len(plan)} runs are there already")
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+    with executor(jobs, cluster) as pool:
         missing = [key for key in plan if key not in {(record["run"], record["seed"]) for record in records}]
         running = {pool.submit(one_run, name, label, seed, short): (label, seed) for label, seed in missing}
         for future in as_completed(running):
@@ -50,6 +50,17 @@ def bench(name, seeds, first_seed, jobs, short, out):
             write(out, {**about, "complete": len(records) == len(plan), **summary(recipe, records)})
             print(line(record), flush=True)
     return json.loads(Path(out).read_text(encoding="utf-8"))
+
+
+def executor(jobs, cluster):
+    """Where the runs go: `jobs` processes of this machine, or the workers of a Dask cluster ("tcp://host:8786")."""
+    if cluster is None:
+        return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SystemExit("--cluster needs Dask: pip install -e '.[cluster]'") from None
+    return Client(cluster).get_executor(pure=False)
 
 
 def one_run(name, label, seed, short):
@@ -68,11 +79,18 @@ def describe(name, short):
     program = "\n".join(cell.source for cell in notebooks.definitions(notebook))  # prose may change, this may not
     return {
         "what": f"python -m benchmarks.train {name}" + (" --short" if short else ""),
-        "commit": _git("rev-parse", "--short=12", "HEAD"),
         "program_sha256": hashlib.sha256(program.encode()).hexdigest(),
-        "versions": {"python": platform.python_version(), **_versions()},
-        "machine": {"system": platform.system(), "processor": _processor(), "cores": os.cpu_count()},
+        **describe_machine(),
         "torch_threads": 1,
+    }
+
+
+def describe_machine(packages=PACKAGES):
+    """The commit, the versions and the machine."""
+    return {
+        "commit": _git("rev-parse", "--short=12", "HEAD"),
+        "versions": {"python": platform.python_version(), **_versions(packages)},
+        "machine": {"system": platform.system(), "processor": _processor(), "cores": os.cpu_count()},
     }
 
 
@@ -131,9 +149,9 @@ def _git(*arguments):
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
-def _versions():
+def _versions(packages):
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -156,6 +174,8 @@ def _parser():
     parser.add_argument("--seeds", type=int, default=5, help="how many seeds (default 5)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (default 1)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--cluster", help="tcp://HOST:PORT of a Dask scheduler; its workers have this folder installed, "
+                                          "and one thread each (dask worker --nthreads 1), so that CPU time can be compared")
     parser.add_argument("--short", action="store_true", help="a rehearsal of a few steps")
     parser.add_argument("--out", type=Path, help="the file to write (default results/NAME.json)")
     return parser
