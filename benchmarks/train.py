@@ -7,6 +7,7 @@ soon as its run ends: the same command goes on where a killed one stopped. What 
 """
 
 import argparse
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -52,15 +53,19 @@ def bench(name, seeds, first_seed, jobs, short, out, cluster=None):
     return json.loads(Path(out).read_text(encoding="utf-8"))
 
 
+@contextlib.contextmanager
 def executor(jobs, cluster):
     """Where the runs go: `jobs` processes of this machine, or the workers of a Dask cluster ("tcp://host:8786")."""
     if cluster is None:
-        return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+            yield pool
+        return
     try:
         from distributed import Client
     except ImportError:
         raise SystemExit("--cluster needs Dask: pip install -e '.[cluster]'") from None
-    return Client(cluster).get_executor(pure=False)
+    with Client(cluster) as client:
+        yield client.get_executor(pure=False)
 
 
 def one_run(name, label, seed, short):
