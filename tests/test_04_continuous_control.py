@@ -132,3 +132,10 @@ def test_a_thousand_ants_say_why_they_are_skipped(robots, capsys):
         pytest.skip("MuJoCo Warp can run here")
     robots["thousand_ants"]()
     assert capsys.readouterr().out.startswith("skipped: MuJoCo Warp")
+
+
+def test_an_update_on_another_device_gives_the_same_run(robots, run, settings):
+    """ "cpu:0" is another name of the same place: the policy that acts is then a copy, as it is beside a GPU."""
+    again = robots["train"](settings, device="cpu:0")
+    for name, tensor in run.policy.state_dict().items():
+        assert torch.equal(tensor, again.policy.state_dict()[name])
