@@ -1,5 +1,6 @@
 """The given parts of 04_continuous_control: training, evaluating, saving. Two tiny updates, nothing is learned."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -99,13 +100,12 @@ def test_an_evaluation_changes_nothing(robots, run):
 
 
 def test_a_pilot_stays_as_it_is_while_training_goes_on(robots, run):
+    run = copy.deepcopy(run)
     act = robots["pilot"](run)
     before = act(np.ones(105))
     with torch.no_grad():
         run.policy.mean[-1].bias.add_(1.0)
     np.testing.assert_array_equal(act(np.ones(105)), before)
-    with torch.no_grad():
-        run.policy.mean[-1].bias.sub_(1.0)
 
 
 def test_a_saved_policy_acts_the_same_and_holds_no_pickle(robots, run, tmp_path):
