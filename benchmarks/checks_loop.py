@@ -1,13 +1,18 @@
 """The training loop of 03_ppo_details: the reference on the ladder of probes, and faults planted in it."""
 
+import hashlib
+import json
 import statistics
 import time
+from pathlib import Path
 
 from benchmarks.ppo_faults import FAULTS, broken
 from grading import solutions
 from rl_checks import engine, probes
 from rl_checks.recorder import listening
 
+ROOT = Path(__file__).resolve().parent.parent
+NOTES = ROOT / "build" / "checks"
 # A few updates of CartPole: its observations are all different, so the flight recorder sees most there. With unscaled
 # rewards gradients are long enough to be clipped.
 FLIGHT = {"env_id": "CartPole-v1", "total_timesteps": 4096, "num_envs": 8, "num_steps": 64, "num_minibatches": 2,
@@ -46,13 +51,28 @@ def _margin(numbers):
 
 
 def loop(options):
-    """Every planted fault: found by the flight recorder within 8 updates of CartPole, or by which probe?"""
-    rows = {}
+    """Every planted fault: found by the flight recorder within 8 updates of CartPole, or by which probe?
+
+    It takes a while, so what is known already is kept in build/ and not tried again until something changes.
+    """
+    notes = NOTES / f"loop-{_state()}.json"
+    rows = json.loads(notes.read_text()) if notes.exists() else {}
     for name in FAULTS:
-        started = time.process_time()
-        by, message = find(broken(name))
-        rows[name] = {"by": by, "message": message, "cpu_seconds": round(time.process_time() - started, 1)}
+        if name not in rows:
+            started = time.process_time()
+            by, message = find(broken(name))
+            rows[name] = {"by": by, "message": message, "cpu_seconds": round(time.process_time() - started, 1)}
+            NOTES.mkdir(parents=True, exist_ok=True)
+            notes.write_text(json.dumps(rows))
     return {"faults": rows, "found": sum(row["by"] != "" for row in rows.values()), "planted": len(rows)}
+
+
+def _state():
+    """Changes with everything that the outcome depends on."""
+    paths = [ROOT / "solutions" / "03_ppo_details.ipynb", ROOT / "probe_envs.py", Path(__file__), *(
+        ROOT / folder / name for folder, name in (("rl_checks", "probes.py"), ("rl_checks", "recorder.py"),
+                                                  ("benchmarks", "ppo_faults.py")))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 def find(train_ppo):
